@@ -7,11 +7,12 @@ ask, and only so many of them are kept: the oldest goes where another one comes,
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from vfgym.aio.bounds import TooMuch, all_but_a_reserve, fair_share, most_connections
 
@@ -26,6 +27,10 @@ _MOST_STRANGERS = 256
 _MOST_OF_ONE = 128
 _LEAST_OF_ONE = 8
 """Connections of one owner: at most, and those that each may have however many owners there are."""
+
+logger = logging.getLogger(__name__)
+# What is no HTTP is answered with 400. It is whoever sent it who made a mistake: nobody shall fill our log with it.
+logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], http_exceptions.HttpProcessingError)))
 
 
 class BoundedServer(web.Server):
@@ -47,6 +52,7 @@ class BoundedServer(web.Server):
             self._handle,
             handler_cancellation=True,
             access_log=None,
+            logger=logger,
             auto_decompress=False,
             keepalive_timeout=3600.0 if for_anyone else _IDLE_SECONDS,
             lingering_time=_LINGERS,

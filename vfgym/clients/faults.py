@@ -52,8 +52,11 @@ def is_outage(error: BaseException) -> bool:
     """Say whether an error that a request ended with is the provider's or the network's doing: nothing came back, or not what was promised.
 
     What a provider refuses (a status from 400 up to 499) may be due to what was asked, so it is none; but for the statuses that say that it
-    has no time now.
+    has no time now. What can't be written as a request (half a character, a number without end, data that are nested too deeply) never
+    came there.
     """
+    if isinstance(error, UnicodeEncodeError | RecursionError) or type(error) is ValueError:
+        return False
     status = getattr(error, "status_code", None)
     return not isinstance(status, int) or not 400 <= status < 500 or status in _NO_TIME
 

@@ -12,7 +12,7 @@ from vfgym.envs.agent_program import TASK_FOLDER
 from vfgym.envs.cli_agent import CliAgentEnv
 from vfgym.envs.harbor_running import lay_out, layout_of, results_of, run_tests
 from vfgym.envs.harbor_tasks import HarborTask, read_tasks
-from vfgym.errors import ConfigurationError, SandboxError, did_you_mean
+from vfgym.errors import ConfigurationError, InfraError, SandboxError, did_you_mean
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
 from vfgym.sandboxes import SandboxSpec
@@ -69,6 +69,8 @@ class HarborEnv(CliAgentEnv):
             raise ConfigurationError(f"HarborEnv takes a run_command, or agent= one of {', '.join(AGENTS)}: give one of the two")
         self._is_to_ask = agent is None
         self.harbor_tasks = {task.name: task for task in read_tasks(dataset_path, tasks)}
+        self._working_tests: dict[str, bool] = {}
+        """Whether the tests of a task work, for those of which that had to be known."""
         self.agent = agent
         if isinstance(results, str):
             raise ConfigurationError(f"results must be a list of paths, got {results!r}")
@@ -154,11 +156,29 @@ class HarborEnv(CliAgentEnv):
         """Run the tests in a new sandbox, with the declared results, and return the reward that they wrote.
 
         Raises:
-            InfraError: If they wrote none, or did not end in time.
+            InfraError: If they wrote none, or did not end in time. It is the policy's failure where they do where nothing was done.
         """
         result, reward = await run_tests(state["sandbox"], self.task_of(state), backend=self.backend, results=self.results)
         state["test_exit_code"], state["test_stdout"], state["test_stderr"] = result.exit_code, result.stdout, result.stderr
-        return reward()
+        try:
+            return reward()
+        except InfraError as error:
+            if await self._tests_work(state):
+                error.failure_cause = "policy"
+            raise
+
+    async def _tests_work(self, state: State) -> bool:
+        """Say whether the tests of a task give a reward where its program has done nothing: what they don't give otherwise is its doing."""
+        task = self.task_of(state)
+        if task.name not in self._working_tests:
+            _, reward = await run_tests(state["sandbox"], task, backend=self.backend, results=None)
+            try:
+                reward()
+            except InfraError:
+                self._working_tests[task.name] = False
+            else:
+                self._working_tests[task.name] = True
+        return self._working_tests[task.name]
 
     def harbor_reward(self, state: State) -> float:
         """Return what the tests gave; 0.0 where they did not run."""

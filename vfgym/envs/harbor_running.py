@@ -83,7 +83,7 @@ def results_of(task: HarborTask, working_dir: str, more: Iterable[str] = ()) -> 
 
 
 async def run_tests(
-    sandbox: Sandbox, task: HarborTask, seconds: float | None = None, *, backend: str | None = None, results: Iterable[str] = ()
+    sandbox: Sandbox, task: HarborTask, seconds: float | None = None, *, backend: str | None = None, results: Iterable[str] | None = ()
 ) -> tuple[ExecResult, Callable[[], float]]:
     """Run the tests of a task in a new sandbox, which has nothing of its program but the declared results (see `results_of`).
 
@@ -92,7 +92,7 @@ async def run_tests(
         task: The task.
         seconds: How long its tests may take that name no limit.
         backend: What made the sandbox, where that was chosen.
-        results: Further results.
+        results: Further results. None for the tests of a program that has done nothing.
 
     Returns:
         What came of the command, and a function that returns the reward that the tests wrote; it raises an `InfraError` where they wrote
@@ -104,7 +104,7 @@ async def run_tests(
     limit = float(task.get("verifier.timeout_sec", seconds or _TEST_SECONDS))
     async with fresh_sandbox(sandbox, ()) as fresh:
         await lay_out(fresh, layout_of(task, backend))
-        for place in results_of(task, sandbox.spec.working_dir, results):
+        for place in () if results is None else results_of(task, sandbox.spec.working_dir, results):
             await sandbox.copy_to(fresh, place)
         await fresh.exec(["rm", "-rf", "/tests"])  # of a program whose results lie above
         await fresh.upload(task.folder / "tests", "/tests")

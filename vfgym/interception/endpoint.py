@@ -11,7 +11,7 @@ from vfgym.calls import maybe_await, rollout_failure
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.interception.budget import MemoryBudget
-from vfgym.interception.given_outputs import GivenOutputs
+from vfgym.interception.named_messages import NamedMessages
 from vfgym.interception.server import Server, running_server
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Endpoint:
         self.key = secrets.token_urlsafe(24)
         self.budget = MemoryBudget()
         """What the requests of its programs take of memory."""
-        self.given = GivenOutputs()
+        self.named_messages = NamedMessages()
         self._ask = answer
         self._call_tool = call_tool
         self._loop = asyncio.get_running_loop()

@@ -16,8 +16,9 @@ from vfgym.clients import is_permanent_refusal
 from vfgym.errors import Error, OverlongPromptError
 from vfgym.interception import anthropic_messages, openai_chat, openai_responses
 from vfgym.interception.budget import LARGEST_BODY, MemoryBudget
-from vfgym.interception.given_outputs import GivenOutputs
+from vfgym.interception.named_messages import NamedMessages
 from vfgym.interception.socket_files import make_socket_path, remove_socket
+from vfgym.interception.strict_json import read_json
 from vfgym.lifecycle import register_teardown
 from vfgym.output.redaction import redact
 
@@ -55,7 +56,7 @@ class Answering(Protocol):
     """What the server asks of an endpoint."""
 
     budget: MemoryBudget
-    given: GivenOutputs
+    named_messages: NamedMessages
 
     async def answer(self, request: Request) -> Response:
         """Have a request answered; cancelling us cancels that."""
@@ -114,7 +115,7 @@ class Server:
             loop.call_soon_threadsafe(loop.call_later, _LINGERS, connections.let_go, key)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        _, key, *path = request.path.split("/", 2)
+        key, _, path = request.path.removeprefix("/").partition("/")
         endpoint = self.endpoints.get(key)
         if endpoint is None:  # what a stranger sends is not read
             return _closing(_problem(404, "not_found_error", "there is no such rollout, or it is over"))
@@ -123,7 +124,7 @@ class Server:
         if self._connections is None or not self._connections.welcome(request, key, len(self.endpoints)):
             return _closing(_problem(429, "rate_limit_error", "the program has too many connections open"))
         try:
-            return await self._answer(request, endpoint, "".join(path).removeprefix("v1/"))
+            return await self._answer(request, endpoint, path.removeprefix("v1/"))
         except TooMuch as error:
             return _closing(_problem(error.status, _TOO_MUCH.get(error.status, "invalid_request_error"), str(error)))
 
@@ -143,15 +144,15 @@ class Server:
             if wire is None:
                 return web.json_response(await _call_tool(endpoint, path.removeprefix("tools/"), body))
             try:
-                parsed = wire.parse(json.loads(body))
+                parsed = wire.parse(read_json(body))
+                messages, unnamed = endpoint.named_messages.named(parsed.messages)
             except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
                 said = f"it has no {error}" if isinstance(error, KeyError) else error
                 return _problem(400, "invalid_request_error", f"the request could not be read: {said}")
             del body
-            messages, forged = endpoint.given.without_forged(parsed.messages)
             headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in _KEYS)
             parsed = dataclasses.replace(parsed, messages=endpoint.budget.keep(messages), headers=headers)
-            noted = self._note_set_aside((*parsed.set_aside, *forged))
+            noted = self._note_set_aside((*parsed.set_aside, *unnamed))
             if parsed.stream:
                 return await _stream(request, endpoint, wire, parsed, noted)
             answer = await _ask(endpoint, parsed)
@@ -174,7 +175,7 @@ async def _ask(endpoint: Answering, request: Request) -> Response | web.Response
     """Return what an endpoint answers, or what the program is told instead."""
     try:
         response = await endpoint.answer(request)
-        endpoint.given.note(response.message)
+        endpoint.named_messages.note(response.message)
         return response
     except OverlongPromptError as error:
         return _problem(400, "invalid_request_error", f"prompt is too long: {error}", code="context_length_exceeded")
@@ -195,7 +196,7 @@ async def _ask(endpoint: Answering, request: Request) -> Response | web.Response
 async def _call_tool(endpoint: Answering, name: str, arguments: bytes) -> dict[str, Any]:
     """Return the ``result`` of a tool, or the ``error`` that it raised, as text."""
     try:
-        return {"result": await endpoint.call_tool(name, json.loads(arguments))}
+        return {"result": await endpoint.call_tool(name, read_json(arguments))}
     except asyncio.CancelledError:
         if _program_went_away():
             raise

@@ -101,12 +101,16 @@ def _fits(name: str, value: Any) -> bool:
     if fits and name == "stop" and not isinstance(value, str):
         fits = all(isinstance(each, str) for each in value)
     elif fits and name == "tool_choice":
-        fits = value in _CHOICES if isinstance(value, str) else value.get("type") in _FUNCTION_CHOICES
+        fits = value in _CHOICES if isinstance(value, str) else value.get("type") in _FUNCTION_CHOICES and _names_an_object(value)
     elif fits and name == "logit_bias":
         fits = all(isinstance(each, _NUMBER) for each in value.values())
     elif fits and name == "thinking":
         fits = value.keys() <= _THINKING
     return fits
+
+
+def _names_an_object(choice: Mapping[str, Any]) -> bool:
+    return isinstance(choice.get(choice["type"]), Mapping)
 
 
 def finish_reason(response: Response) -> str:

@@ -197,7 +197,7 @@ class AgentClient:
             data = b""
         if not data:
             reason, cause = self._pipe.explain_end()
-            self._end_here(f"the sandbox has ended: {reason}", cause)
+            self._end_here(f"the sandbox has ended: {reason}", cause if self._ready.done() else None)
             return
         try:
             self._received += self._pipe.decode(data)

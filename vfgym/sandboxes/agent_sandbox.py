@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ class AgentSandbox(Sandbox):
         while True:
             said = await self._ask("read", path=path, offset=len(data), size=CHUNK)
             if int(said["size"]) > self.most_bytes:
-                raise SandboxError(
+                raise _policy_error(
                     f"{path} has {said['size']} bytes, more than the {self.most_bytes} that a copy from this sandbox may have"
                 )
             part = decode(said["data"])
@@ -135,16 +136,18 @@ class AgentSandbox(Sandbox):
 
     async def download(self, inside: str, local: str | os.PathLike[str]) -> list[str]:
         """Copy something out of the sandbox: see `Sandbox.download`."""
-        entries, dropped = transfer.resolve_links(await self._walk(inside))
+        with _left_by_programs(inside):
+            entries, dropped = transfer.resolve_links(await self._walk(inside))
         base, left = Path(local).absolute(), self.most_bytes
         for entry in entries:
             if entry.kind == "folder":
                 transfer.make_folder(base, entry)
                 continue
-            data = await self.read_file(os.path.join(inside, entry.file or entry.path) if entry.path else inside)
+            with _left_by_programs(inside):
+                data = await self.read_file(os.path.join(inside, entry.file or entry.path) if entry.path else inside)
             left -= len(data)
             if left < 0:
-                raise SandboxError(f"{inside} has more than the {self.most_bytes} bytes that a copy from this sandbox may have")
+                raise _policy_error(f"{inside} has more than the {self.most_bytes} bytes that a copy from this sandbox may have")
             transfer.write(base, entry, data)
         return dropped
 
@@ -157,10 +160,10 @@ class AgentSandbox(Sandbox):
                 data = await self.read_file(entry.path) if entry.kind == "file" else b""
                 left -= len(data)
                 if left < 0:
-                    raise SandboxError(f"the files of the sandbox have more than the {self.most_bytes} bytes that a snapshot may have")
+                    raise _policy_error(f"the files of the sandbox have more than the {self.most_bytes} bytes that a snapshot may have")
                 entries.append((entry, data))
         except OSError as error:
-            raise SandboxError(f"the files of the sandbox can't be kept: {error}") from error
+            raise _policy_error(f"the files of the sandbox can't be kept: {error}") from error
         return TreeSnapshot(tuple(entries), left_out)
 
     async def _find_files(self) -> tuple[list[Entry], str | None]:
@@ -216,11 +219,10 @@ class AgentSandbox(Sandbox):
             SandboxError: If it can't be copied, which is the doing of what ran there.
         """
         try:
-            entries = transfer.check_tree(await self._walk(place))
+            with _left_by_programs(place):
+                entries = transfer.check_tree(await self._walk(place))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise _policy_error(f"{place} can't be copied out of the sandbox: {error}") from error
         if sum(entry.size for entry in entries) > self.most_bytes:
             raise _policy_error(f"{place} has more than the {self.most_bytes} bytes that a copy from this sandbox may have")
         return entries
@@ -252,6 +254,17 @@ class AgentSandbox(Sandbox):
         for start in range(0, max(len(data), 1), CHUNK):
             part, is_last = encode(data[start : start + CHUNK]), start + CHUNK >= len(data)
             await self._ask("write", path=path, data=part, append=start > 0, mode=mode if is_last else None)  # which may forbid to write
+
+
+@contextlib.contextmanager
+def _left_by_programs(path: str) -> Iterator[None]:
+    """Have it be the doing of what ran in a sandbox that something is there which can't be read."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise _policy_error(f"{path} can't be copied out of the sandbox: {str(error)[:500]}") from error
 
 
 def _policy_error(text: str) -> SandboxError:

@@ -24,7 +24,15 @@ from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import cgroups, seccomp
 from vfgym.sandboxes.base import Backend, Probe, close_quietly
 from vfgym.sandboxes.inside.agent import MOST_COMMANDS
-from vfgym.sandboxes.local import ProcessSandbox, agent_command, agent_settings, find_interpreter, parts_of_environment, search_path
+from vfgym.sandboxes.local import (
+    MOST_TERMINALS,
+    ProcessSandbox,
+    agent_command,
+    agent_settings,
+    find_interpreter,
+    parts_of_environment,
+    search_path,
+)
 from vfgym.sandboxes.registry import Record, remove_local
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec, most_files
 
@@ -114,7 +122,8 @@ class BwrapBackend(Backend):
             most_files=most_files(disk_mb),
             counted=written,
             most_shared=0 if group is not None else seccomp.MOST_SHARED,
-            counts_sockets=group is None and not spec.network,
+            counts_sockets=not spec.network,
+            most_terminals=MOST_TERMINALS,
             uid=uid,
         )
         try:

@@ -25,7 +25,7 @@ from vfgym.sandboxes import registry
 from vfgym.sandboxes.agent_client import BOOTSTRAP, AgentClient, encode
 from vfgym.sandboxes.agent_sandbox import AgentSandbox
 from vfgym.sandboxes.base import Backend, Probe
-from vfgym.sandboxes.local import agent_settings, parts_of_environment
+from vfgym.sandboxes.local import MOST_TERMINALS, agent_settings, parts_of_environment
 from vfgym.sandboxes.seccomp import write_socket_filters
 from vfgym.sandboxes.spec import DEFAULT_DISK_MB, DEFAULT_PROCESSES, SandboxSpec, most_files
 
@@ -179,7 +179,7 @@ class ContainerSandbox(AgentSandbox):
             raise SandboxError(f"a container of the image {image} could not be started: {error}") from error
         # Where users of the container are root, the limit of processes is the engine's.
         filters = {machine: encode(program) for machine, program in write_socket_filters().items()}
-        settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb, filters=filters)
+        settings = agent_settings(self.spec, processes=None, disk_mb=self.spec.disk_mb, filters=filters, most_terminals=MOST_TERMINALS)
         if self.spec.disk_mb is not None:
             settings |= {"most_files": most_files(self.spec.disk_mb), "counted": ["/tmp", self.spec.working_dir, "/dev/shm"]}
         self.agent = AgentClient(pipe, settings, {port: os.fspath(path) for port, path in self.spec.forwards.items()})
@@ -261,7 +261,8 @@ class SocketPipe:
 
     def explain_end(self) -> tuple[str, FailureCause | None]:
         """Return what was written to standard error, or that the container was ended."""
-        return self._errors.decode("utf-8", "replace").strip() or "its container was ended", None
+        text = self._errors.decode("utf-8", "replace").strip()
+        return (text, "policy") if text else ("its container was ended", None)
 
     def close(self) -> None:
         """Close the connection."""

@@ -26,6 +26,8 @@ from vfgym.sandboxes.spec import DEFAULT_DISK_MB, SandboxSpec
 _STARTS_WITHIN = 60.0
 _ENDS_WITHIN = 5.0
 MOST_OUTPUT = 1 << 20
+MOST_TERMINALS = 64
+"""Pseudoterminals of a sandbox at once: the system has some 3,000 for all together."""
 
 
 @cache
@@ -65,6 +67,7 @@ def agent_settings(spec: SandboxSpec, *, processes: int | None, disk_mb: int | N
         "counted": [],
         "most_shared": 0,
         "counts_sockets": False,
+        "most_terminals": None,
         "filters": {},
         "root": "/",
         "uid": None,
@@ -111,7 +114,8 @@ class ProcessPipe:
             text = os.read(self._errors, 1 << 16).decode("utf-8", "replace").strip()
         except BlockingIOError:
             text = ""
-        return text[-2000:] or "its process was killed", None
+        # An agent that raises was brought to it by what runs beside it.
+        return (text[-2000:], "policy") if text else ("its process was killed", None)
 
     def close(self) -> None:
         """Close our ends."""

@@ -69,6 +69,17 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "nfsservctl": (180, 42),
     "lookup_dcookie": (212, 18),
 }
+# What is not there, so that programs do without: it is counted for a user, whoever else is that user, and shows what others do with files.
+_UNKNOWN: dict[str, tuple[int, int | None]] = {"inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262)}
+_SETPRIORITY = (141, 140)
+_OWN: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "setpriority": _SETPRIORITY,
+}
+"""What a process may do to itself, whose first argument is 0 then. It could do it to the agent, which has the same user."""
 _SOCKETS = ((41, 198), (53, 199))
 """``socket`` and ``socketpair``."""
 _FAMILIES = (1, 2, 10)
@@ -99,17 +110,22 @@ def write_filter(machine: str, *, kernel_bounds_memory: bool) -> bytes:
     Args:
         machine: As `platform.machine` names it.
         kernel_bounds_memory: Whether the kernel bounds the memory of all processes. Where it does not, pieces of shared memory without a
-            file and buffers of sockets have a size that can be counted.
+            file have a size that can be counted. Buffers of sockets always have: not all groups count them.
     """
     column, _ = _MACHINES[machine]
     refuse, unknown = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS
     program = _begin(machine, unknown)
-    for numbers in _REFUSED.values():
-        number = numbers[column]
-        if number is not None:
-            program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, refuse)]
+    for calls, answer in ((_REFUSED, refuse), (_UNKNOWN, unknown)):
+        for numbers in calls.values():
+            number = numbers[column]
+            if number is not None:
+                program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+    for numbers in _OWN.values():
+        program += _refuse_for_others(numbers[column], refuse)
+    program += _refuse_for_others(_SETPRIORITY[column], refuse, argument=1)
+    program += _keep_socket_buffers(column)
     if not kernel_bounds_memory:
-        program += [*_bound_shared_memory(column), *_keep_socket_buffers(column)]
+        program += _bound_shared_memory(column)
     # Its flags lie in memory, where a filter can't read them: the C library goes on with clone.
     program += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, unknown)]
     program += [
@@ -153,6 +169,17 @@ def _refuse_families(column: int) -> list[_Instruction]:
         *((_EQUAL, count - number, 0, family) for number, family in enumerate(_FAMILIES)),
         (_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _refuse_for_others(number: int, refuse: int, argument: int = 0) -> list[_Instruction]:
+    """Return what refuses a call whose argument, the number of a process, is not 0."""
+    return [
+        (_EQUAL, 0, 4, number),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT + argument * 8),
+        (_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, refuse),
+        (_LOAD, 0, 0, _NUMBER),
     ]
 
 

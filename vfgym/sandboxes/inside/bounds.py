@@ -31,18 +31,23 @@ class Bounds:
         self._folders: list[str] = settings["counted"]
         self._piece: int = settings["most_shared"]
         """What a piece of shared memory without a file counts as; 0 where the kernel counts it."""
+        self._most_terminals: int | None = settings["most_terminals"]
         self._socket = _read_number("/proc/sys/net/core/wmem_default") if settings["counts_sockets"] else 0
 
     def look(self, keepers: Iterable[int]) -> str | None:
         """Kill the largest process below the keepers, as often as all together have too much memory.
 
         Returns:
-            What the sandbox must end for, since it can't be laid to a process: too many files or sockets.
+            What the sandbox must end for, since it can't be laid to a process: too many files, sockets or terminals.
         """
         if self._most_files is not None:
             made = sum(map(_count_files, self._folders))
             if made > self._most_files:
                 return f"its programs made {made} files and folders, and it may have {self._most_files}"
+        if self._most_terminals is not None:
+            terminals = sum(name.isdigit() for name in os.listdir("/dev/pts"))
+            if terminals > self._most_terminals:
+                return f"its programs opened {terminals} terminals, and it may have {self._most_terminals}"
         if self._socket:
             sockets = _count_sockets()
             waiting = sockets * self._socket + (_tcp_queues() if sockets else 0)

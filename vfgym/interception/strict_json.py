@@ -1,0 +1,62 @@
+"""Reads JSON that a program wrote: only what every provider's JSON can say again.
+
+What Python reads beside the standard (``NaN``, halves of a character) it can't write for each provider, and what is nested too deeply for
+one writer is not for another: then a request would fail where it is sent, as if it was the provider's doing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+MOST_LEVELS = 100
+_SURROGATE = re.compile(rb"\\u[dD][89abAB]", re.ASCII)
+
+
+def read_json(data: bytes) -> Any:
+    """Return the value that JSON in UTF-8 stands for.
+
+    Raises:
+        ValueError: If it is none, has a number that is not finite, text that is not Unicode, or more than `MOST_LEVELS` levels.
+    """
+    value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+    if _SURROGATE.search(data):  # pairs are fine, and nearly all are pairs
+        json.dumps(value, ensure_ascii=False).encode()
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return value
+    raise ValueError(f"the data are nested too deeply: at most {MOST_LEVELS} levels")
+
+
+def check_arguments(text: str) -> None:
+    """Refuse arguments of a tool that are JSON in Python alone. Those that are none pass: models write such, too.
+
+    Raises:
+        ValueError: If they are.
+    """
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    read_json(text.encode())
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
