@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from vfgym.sandboxes import Sandbox
 
 LIMITS: dict[str, Any] = {"memory_mb": 256, "processes": 64, "disk_mb": 64}
@@ -49,3 +51,12 @@ async def harm_of_program(sandbox: Sandbox, program: str, timeout: float = 60) -
     """Return what a program in Python printed that says that it did harm."""
     result = await sandbox.exec(["python3", "-c", program], timeout=timeout)
     return result.stdout[-500:] if "HARM" in result.stdout else None
+
+
+KEY = "sk-rollout-0123456789abcdef"
+"""A key of a provider, which must be nowhere."""
+
+
+def quick_or_exhaustive(values: list[str], *quick: str) -> list[Any]:
+    """Return the values of a family, of which a fixed part always runs."""
+    return [value if value in quick else pytest.param(value, marks=pytest.mark.exhaustive) for value in values]
