@@ -33,6 +33,7 @@ from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.runs.replicas import as_env, make_env
 from vfgym.state import State
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
+from vfgym.wrappers.pettingzoo.env import PettingZooEnv
 from vfgym.wrappers.to_chat import to_chat
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
         ("step() and rollout() give equal states", lambda: _same_states_both_ways(make)),
         ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
     ]
-    if isinstance(definition, GymnasiumGame):
+    if isinstance(definition, GymnasiumGame | PettingZooEnv):
         promises.append(("tells what its actions and observations are", lambda: _is_playable(definition)))
     promises += round_trips(definition, make)
     if spec is not None:
@@ -448,7 +449,7 @@ async def _play_rollout(definition: ChatEnv, row: dict[str, Any], actions: list[
 _COMPARED = ("prompt", "completion", "reward", "metrics", "stop_condition", "is_completed", "is_truncated", "error", "answer", "example_id")
 
 
-def _is_playable(game: GymnasiumGame) -> str:
+def _is_playable(game: GymnasiumGame | PettingZooEnv) -> str:
     if game.prompt_problems:
         raise Broken("; ".join(game.prompt_problems))
     return ""

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -99,7 +99,7 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
             raise ConfigurationError(f"more of {env} cannot be made, since it has no spec: give to_chat a function that makes it")
         env = env.spec
     if isinstance(env, str) and _PETTINGZOO_ID.fullmatch(env):
-        return PettingZooEnv(env, **options)
+        return _warned_of(PettingZooEnv(env, **options))
     if isinstance(env, str):
         env = copy.deepcopy(gym.spec(import_id(env)))
         known = {*GymnasiumGame.argument_names(), *GymnasiumGame._refused_arguments}
@@ -115,11 +115,14 @@ def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> Gy
     try:
         chat = GymnasiumGame(env, **options)
     except IsPettingZoo:  # what a function makes is known when it has made one
-        return PettingZooEnv(env, **options)
+        return _warned_of(PettingZooEnv(env, **options))
     return _warned_of(chat)
 
 
-def _warned_of(chat: GymnasiumGame) -> GymnasiumGame:
+AnyGame = TypeVar("AnyGame", GymnasiumGame, PettingZooEnv)
+
+
+def _warned_of(chat: AnyGame) -> AnyGame:
     """Return a chat environment, after a warning if nobody could play it from its prompt."""
     if chat.prompt_problems:
         warnings.warn(

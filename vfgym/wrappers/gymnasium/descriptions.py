@@ -21,7 +21,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium import minigrid
 from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
 from vfgym.wrappers.gymnasium.docstrings import numbered_elements, player_sections, without_elements
-from vfgym.wrappers.gymnasium.names import declared_action_names, declared_labels
+from vfgym.wrappers.gymnasium.names import declared_action_labels, declared_action_names, declared_labels
 from vfgym.wrappers.gymnasium.registered import RegisteredDescription, registered_descriptions
 from vfgym.wrappers.gymnasium.unwrapping import documented_game, innermost
 
@@ -254,7 +254,8 @@ def _own_names(env: gym.Env[Any, Any], game: Any, about_actions: str) -> tuple[t
         return (), ()
     listed = numbered_elements(about_actions)
     if not isinstance(space, spaces.Discrete):
-        return (), _fitting(_ATARI_LABELS if _is_atari(game) else listed, space)
+        candidates = (_ATARI_LABELS if _is_atari(game) else (), listed, declared_action_labels(game))
+        return (), next(filter(None, (_fitting(labels, space) for labels in candidates)), ())
     if minigrid.is_minigrid_game(env):
         return minigrid.action_names(env), ()
     return declared_action_names(game, space) or _fitting(listed, space), ()

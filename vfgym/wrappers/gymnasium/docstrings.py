@@ -47,7 +47,7 @@ _NOT_FOR_PLAYERS = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"\s*(?:[-*+]\s|\d+[.):]|\|)")
-_ELEMENT = re.compile(r"\s*(?:[-*+]\s+)?(\d+)\s*[:=]\s*(\S.*)")
+_ELEMENT = re.compile(r"\s*(?:[-*+]\s+)?(\d+)(?:\s*[:=]\s*|\s+-\s+)(\S.*)")
 
 _MARKUP = [
     (re.compile(r"\s*\(see [^()]*\)"), ""),

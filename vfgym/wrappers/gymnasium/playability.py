@@ -14,9 +14,11 @@ import gymnasium as gym
 from gymnasium import spaces
 
 from vfgym.codecs import Codec
+from vfgym.wrappers.games.images import is_image_space
 from vfgym.wrappers.games.masks import MASK, holds_mask
 from vfgym.wrappers.gymnasium.descriptions import Description
-from vfgym.wrappers.gymnasium.rendering import ObservationRenderer, RenderedText, TextAndImage
+from vfgym.wrappers.gymnasium.grids import ScreenText
+from vfgym.wrappers.gymnasium.rendering import ObservationRenderer, RenderedText
 
 _MOST_UNNAMED = 20
 """Actions that need no names."""
@@ -38,17 +40,19 @@ def find_prompt_problems(game: gym.Env[Any, Any], codec: Codec, renderer: Observ
 
 
 def _action_problem(game: gym.Env[Any, Any], codec: Codec, described: Description) -> str:
-    space = game.action_space
-    is_named = bool(getattr(codec, "names", None)) or bool(described.about_actions)
-    if isinstance(space, spaces.Discrete):
-        count, limit = int(space.n), _MOST_UNNAMED
-        what = "actions have numbers and no names: give action_names"
-    else:
-        count, limit = _largest_vector(space), _MOST_UNLABELLED
-        what = "numbers of an action have no labels: give action_names"
-    if is_named or count <= limit or _has_mask(game):
+    problem = "" if described.about_actions else action_problem(game.action_space, codec)
+    return "" if not problem or _has_mask(game) else f"{problem} to to_chat, or to vfgym.register_description, or say in rules what they do"
+
+
+def action_problem(space: gym.Space[Any], codec: Codec) -> str:
+    """Return what is wrong with actions that have numbers alone, up to what to give; empty if that can be played."""
+    if getattr(codec, "names", None):
         return ""
-    return f"the {count} {what} to to_chat, or to vfgym.register_description, or say in rules what they do"
+    if isinstance(space, spaces.Discrete):
+        count = int(space.n)
+        return f"the {count} actions have numbers and no names: give action_names" if count > _MOST_UNNAMED else ""
+    count = _largest_vector(space)
+    return f"the {count} numbers of an action have no labels: give action_names" if count > _MOST_UNLABELLED else ""
 
 
 def _has_mask(game: gym.Env[Any, Any]) -> bool:
@@ -63,16 +67,24 @@ def _has_mask(game: gym.Env[Any, Any]) -> bool:
 
 
 def _observation_problem(game: gym.Env[Any, Any], renderer: ObservationRenderer, described: Description) -> str:
-    text = renderer.text if isinstance(renderer, TextAndImage) else renderer
-    if not isinstance(text, RenderedText) or isinstance(renderer, TextAndImage):
+    if described.observation_labels or described.about_observations:
         return ""
-    count = _largest_vector(game.observation_space)
-    if described.observation_labels or described.about_observations or count <= _MOST_UNLABELLED:
+    problem = ""
+    if isinstance(renderer, ScreenText) and renderer.rest is not None:
+        problem = observation_problem(renderer.rest.text.space)
+    elif isinstance(renderer, RenderedText):
+        problem = observation_problem(game.observation_space)
+    if not problem:
         return ""
-    return (
-        f"{count} numbers of an observation have no labels: give obs_to_text to to_chat, or labels or obs_to_text to"
-        " vfgym.register_description, or say in rules what they are"
-    )
+    return f"{problem} to to_chat, or labels or obs_to_text to vfgym.register_description, or say in rules what they are"
+
+
+def observation_problem(space: gym.Space[Any]) -> str:
+    """Return what is wrong with observations that have no labels, up to what to give; empty if they are few, or images."""
+    if isinstance(space, spaces.Dict):
+        space = spaces.Dict({key: member for key, member in space.spaces.items() if not is_image_space(member)})
+    count = 0 if is_image_space(space) else _largest_vector(space)
+    return f"{count} numbers of an observation have no labels: give obs_to_text" if count > _MOST_UNLABELLED else ""
 
 
 def _largest_vector(space: gym.Space[Any]) -> int:

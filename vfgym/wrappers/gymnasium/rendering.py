@@ -21,7 +21,10 @@ from vfgym.messages import Content, join_contents
 from vfgym.wrappers.games.images import Frame, FrameReader, frame_reader, image_part
 from vfgym.wrappers.games.masks import holds_mask, without_mask
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
+from vfgym.wrappers.gymnasium.grids import ChannelText, ScreenText, channel_renderer, code_keys, screen_keys, text_keys
 from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, is_minigrid, is_minigrid_game, minigrid_text, shows_pixels
+from vfgym.wrappers.gymnasium.names import declared_channels
+from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 Game: TypeAlias = gym.Env[Any, Any]
 
@@ -192,7 +195,8 @@ def make_renderer(
         raise ConfigurationError(f"observe must be one of {', '.join(get_args(Observe))}, or None; got {observe!r}")
     if obs_to_text is not None and not callable(obs_to_text):
         raise ConfigurationError(f"obs_to_text must be a function from an observation to text, got {obs_to_text!r}")
-    shows_drawing = obs_to_text is None and _shows_drawing(game)
+    is_screen = bool(text_keys(game.observation_space))  # the terminal of NetHack tells more than its drawing, which is the map alone
+    shows_drawing = obs_to_text is None and not is_screen and _shows_drawing(game)
     images, space = _observed_images(game), game.observation_space
     if observe is None:
         is_text = images is None or obs_to_text is not None or shows_drawing
@@ -221,12 +225,13 @@ def _observed_images(game: Game) -> ObservedImages | None:
         return None if read is None else ObservedImages(((None, read),))
     if is_minigrid_game(game) and not shows_pixels(game):
         return None
-    members = ((key, frame_reader(member)) for key, member in space.spaces.items())
+    no_images = {*text_keys(space), *code_keys(space)}
+    members = ((key, frame_reader(member)) for key, member in space.spaces.items() if key not in no_images)
     images = tuple((key, read) for key, read in members if read is not None)
     return ObservedImages(images) if images else None
 
 
-def _other_members(space: gym.spaces.Dict, images: ObservedImages, name: str, hides_mask: bool) -> OtherMembers | None:
+def _other_members(space: gym.spaces.Dict, images: ObservedImages, name: str, hides_mask: bool) -> OtherMembers | ScreenText | None:
     """Return what shows the members of a Dict observation that are not images; None if there are no others."""
     keys = {key for key, _ in images.members}
     others = {key: member for key, member in space.spaces.items() if key not in keys}
@@ -235,6 +240,8 @@ def _other_members(space: gym.spaces.Dict, images: ObservedImages, name: str, hi
     if not others:
         return None
     rest = gym.spaces.Dict(others)
+    if text_keys(rest):
+        return screen_text(rest, name)
     check_readable(rest, name, 'or observe="image" if its images are enough')
     return OtherMembers(RenderedText(rest, ()))
 
@@ -244,9 +251,27 @@ def _observation_text(game: Game, name: str, hides_mask: bool) -> ObservationRen
         return _MINIGRID_TEXT
     space = game.observation_space
     hides_mask = hides_mask and holds_mask(space)
+    if text_keys(space):
+        return screen_text(cast(gym.spaces.Dict, space), name)
+    channels = channel_renderer(space, declared_channels(innermost(game)))
+    if channels is not None:
+        return channels
     written: Any = gym.spaces.Dict(without_mask(space.spaces)) if hides_mask else space  # type: ignore[attr-defined]
     check_readable(written, name, 'or observe="image" if it can be drawn')
     return RenderedText(space, describe(game).observation_labels, hides_mask)
+
+
+def screen_text(space: gym.spaces.Dict, name: str) -> ScreenText:
+    """Return what shows observations that hold bytes of text (see `grids.text_keys`).
+
+    Raises:
+        ConfigurationError: If what they hold beside is more numbers than anybody can read.
+    """
+    keys, rest = screen_keys(space)
+    if rest is None:
+        return ScreenText(keys)
+    check_readable(rest, name, "for all that it observes")
+    return ScreenText(keys, OtherMembers(RenderedText(rest, ())))
 
 
 def explanation(renderer: ObservationRenderer, described: Description) -> str:
@@ -254,8 +279,10 @@ def explanation(renderer: ObservationRenderer, described: Description) -> str:
     if isinstance(renderer, TextAndImage):
         parts = [explanation(renderer.text, described), explanation(renderer.image, described)]
         return "\n\n".join(part for part in parts if part)
-    if isinstance(renderer, RenderedText | OtherMembers):
+    if isinstance(renderer, RenderedText | OtherMembers | ScreenText):
         return described.about_observations
+    if isinstance(renderer, ChannelText):
+        return "\n\n".join(filter(None, [renderer.legend, described.about_observations]))
     if isinstance(renderer, ObservedImages):
         return renderer.explanation
     if renderer == _MINIGRID_TEXT:

@@ -77,6 +77,8 @@ class PettingZooEnv(MultiplayerEnv):
             "draws": kwargs.get("render_mode") == "rgb_array",
         }
         table = self.open_table()  # what is wrong with the arguments is said now
+        self.prompt_problems = table.prompt_problems
+        """What a model cannot know from the prompt; empty where somebody gave rules."""
         close_or_log(table)
         if isinstance(game, str):
             kwargs.setdefault("blocking", not game.startswith("classic/"))

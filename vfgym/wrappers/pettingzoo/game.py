@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
 
-from vfgym.codecs import ActionNotFound, Codec, codec_for, text_renderer
-from vfgym.errors import ConfigurationError, MissingExtra, ResetNeeded, did_you_mean
-from vfgym.foreign import mute_warnings
-from vfgym.messages import AssistantMessage, Message
+from vfgym.codecs import ActionNotFound, Codec, codec_for
+from vfgym.errors import ConfigurationError, ResetNeeded
+from vfgym.messages import AssistantMessage, Content, Message, join_contents
 from vfgym.output.pictures import Picture
 from vfgym.reseeding import OwnDice, reseed
 from vfgym.wrappers.games.answers import Answers
@@ -22,10 +21,12 @@ from vfgym.wrappers.games.pictures import draw_game, draws_itself
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
 from vfgym.wrappers.games.turns import copy_info
-from vfgym.wrappers.gymnasium.rendering import check_readable, drawing_text
+from vfgym.wrappers.gymnasium.rendering import drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
+from vfgym.wrappers.pettingzoo.making import make_aec
 from vfgym.wrappers.pettingzoo.rules import read_rules, read_title
+from vfgym.wrappers.pettingzoo.showing import find_problems, make_shower
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 """What an answer leads to that names no action, or one that is not legal now."""
@@ -33,7 +34,7 @@ OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 _MOST_LISTED = 64
 """A prompt does not list more legal actions than these."""
 
-_MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_prompts", "_show", "_spaces", "_title", "codecs", "env")
+_MADE = ("_answers", "_game", "_legal", "_observed", "_presentation", "_prompts", "_show", "_spaces", "_title", "_told", "codecs", "env")
 """What a copy of a table makes anew."""
 
 
@@ -127,7 +128,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
 
     def _open(self) -> None:
         """Make the environment, and what follows from it."""
-        self.env = _aec_environment(self._made_by, self._game_options, self._draws)
+        self.env = make_aec(self._made_by, self._game_options, self._draws)
         """The environment at this table."""
         try:
             self._game = self.env.unwrapped
@@ -135,6 +136,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""), PLAIN)
             self.players = tuple(self.env.possible_agents)
             self._title = read_title(self._game)
+            self._told = read_rules(self._game)
             self.codecs: dict[Player, Codec] = {player: self._codec_of(player) for player in self.players}
             """How the actions of each player are written and read."""
             self._answers = {player: Answers(codec, game=self._title) for player, codec in self.codecs.items()}
@@ -154,11 +156,14 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             names = names.get(player)
         if names is None and self._presentation.moves is not None:
             return self._presentation.moves(self._game)
+        space = self.env.action_space(player)
         if names is None and self._presentation.action_names is not None:
             names = self._presentation.action_names(self._game)
-        return codec_for(self.env.action_space(player), names)
+        if names is None:
+            names = self._told.names_of(self._game, space) or None
+        return codec_for(space, names)
 
-    def _renderer_for(self, player: Player) -> Callable[[], str]:
+    def _renderer_for(self, player: Player) -> Callable[[], Content]:
         """Return the function that shows a player the game as it stands."""
         written, show = self._obs_to_text, self._presentation.show
         if written is not None:
@@ -169,7 +174,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             return lambda: self._drawing_for(player)
         return self._observation_renderer(player)
 
-    def _drawing_for(self, player: Player) -> str:
+    def _drawing_for(self, player: Player) -> Content:
         """Return what the environment draws, or what the player observes where it prints its drawing and returns nothing."""
         drawing = self.env.render()
         if drawing is not None:
@@ -177,18 +182,24 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         self._show[player] = self._observation_renderer(player)
         return self._show[player]()
 
-    def _observation_renderer(self, player: Player) -> Callable[[], str]:
+    def _observation_renderer(self, player: Player) -> Callable[[], Content]:
         """Return the function that shows a player its observation."""
         space = self.env.observation_space(player)
         has_mask = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
         without_mask = has_mask and self._lists_legal_moves(player)
+        show = make_shower(self._game, space["observation"] if without_mask else space, self._title)
         if without_mask:
-            space = space["observation"]
-        check_readable(space, self._title, "or make the environment with render_mode='ansi' if it draws itself as text")
-        render = text_renderer(space)
-        if without_mask:
-            return lambda: render(self._observation(player)["observation"])
-        return lambda: render(self._observation(player))
+            return lambda: show(self._observation(player)["observation"])
+        return lambda: show(self._observation(player))
+
+    @property
+    def prompt_problems(self) -> tuple[str, ...]:
+        """What players cannot know from their prompts, each as a sentence that says what to give; empty if all is well."""
+        if self._rules is not None or self._presentation.rules is not None:
+            return ()
+        is_drawn = self._obs_to_text is not None or getattr(self.env, "render_mode", None) == "ansi"
+        is_plain = self._presentation is PLAIN and not is_drawn
+        return find_problems(self.env, self.codecs, self._told, is_shown_as_observed=is_plain)
 
     def _lists_legal_moves(self, player: Player) -> bool:
         """Say whether a player is told what its mask allows as a list of moves; any other mask is shown to it as it is."""
@@ -246,7 +257,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         """For whom the game has ended by its rules."""
         self.truncations: dict[Player, bool] = dict.fromkeys(self.players, False)
         """For whom the game has ended by a limit."""
-        self._last_shown: dict[Player, str] = {}
+        self._last_shown: dict[Player, Content] = {}
         self.was_truncated = False
         self._go_on()
 
@@ -382,7 +393,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
 
     # What players are told
 
-    def observe(self, player: Player) -> str:
+    def observe(self, player: Player) -> Content:
         """Return what a player was told since it was last asked for: rules, others' moves, rewards, and the game as it stands.
 
         Raises:
@@ -394,7 +405,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             if not self._seats:
                 raise ResetNeeded("no game has begun: call reset() first")
             raise ConfigurationError(f"there is no player {player!r} at this table; there are {', '.join(map(str, self.players))}")
-        told = [] if seat.knows_rules else [self._prompts[player]]
+        told: list[Content] = [] if seat.knows_rules else [self._prompts[player]]
         told += seat.news
         seat.knows_rules, seat.news = True, []
         if seat.saw != len(self._actions):
@@ -409,7 +420,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         if closing != seat.closing:
             told.append(closing)
             seat.closing = closing
-        return "\n\n".join(part for part in told if part)
+        return join_contents([part for part in told if part])
 
     def _prompt(self, player: Player) -> str:
         presentation = self._presentation
@@ -417,7 +428,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         role = f" ({presentation.roles[self.players.index(player)]})" if presentation.roles else ""
         parts = [
             f"You are playing {self._title}.",
-            read_rules(self._game) if rules is None else rules,
+            (self._told.all if presentation is PLAIN else self._told.text) if rules is None else rules,
             f"Players: {', '.join(map(str, self.players))}. You are {player}{role}.",
             presentation.legend if self._obs_to_text is None else "",
             f"Actions: {(self._action_names is None and presentation.how_to_act) or self.codecs[player].listing()}.",
@@ -468,42 +479,3 @@ class PettingZooGame(TurnBasedGame, OwnDice):
     def _mask(self, player: Player) -> Any:
         """Return which actions are legal now: an array of 0 and 1, or None where the environment does not say."""
         return find_mask(self._observation(player), self.env.infos[player])
-
-
-def _aec_environment(made_by: str | Callable[..., Any], options: dict[str, Any], draws: bool) -> Any:
-    try:
-        import pettingzoo
-    except ImportError as error:
-        raise MissingExtra("pettingzoo", "PettingZooGame") from error
-    from pettingzoo.env_registry.exceptions import FailedToImport, PettingZooRegistryError
-    from pettingzoo.env_registry.registration import aec_registry, parallel_registry
-    from pettingzoo.utils.conversions import parallel_to_aec
-
-    try:
-        if isinstance(made_by, str):
-            kind = "parallel" if made_by in _as_written(parallel_registry) - _as_written(aec_registry) else "aec"
-            with mute_warnings():  # of spaces whose limits lose precision, and of modules that are compiled now
-                env = pettingzoo.make(kind, made_by, **options)
-                if draws and "render_mode" not in options and "rgb_array" in env.metadata.get("render_modes", ()):
-                    close_or_log(env)
-                    env = pettingzoo.make(kind, made_by, **options, render_mode="rgb_array")
-        else:
-            env = made_by(**options)
-    except FailedToImport as error:
-        raise ConfigurationError(f"PettingZoo cannot make {made_by!r}: {error}") from error
-    except PettingZooRegistryError as error:  # whose text lists the whole registry
-        ids = sorted(_as_written(aec_registry) | _as_written(parallel_registry))
-        raise ConfigurationError(f"PettingZoo has no environment {made_by!r}.{did_you_mean(str(made_by), ids)}") from error
-    if isinstance(env, pettingzoo.ParallelEnv):
-        with mute_warnings():  # of an environment without a render mode
-            env = parallel_to_aec(env)
-    if not isinstance(env, pettingzoo.AECEnv):
-        raise ConfigurationError(f"PettingZooGame plays PettingZoo's environments, got {type(env).__name__}")
-    if not getattr(env, "possible_agents", None):
-        raise ConfigurationError(f"{env} does not say who plays it: it needs possible_agents, all the agents that may appear")
-    return env
-
-
-def _as_written(registry: Iterable[str]) -> set[str]:
-    """Return the ids of a registry of PettingZoo, as one asks for them."""
-    return {f"{name}_{version}" for name, _, version in (each.rpartition("-") for each in registry)}

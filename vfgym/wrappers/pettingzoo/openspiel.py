@@ -36,7 +36,7 @@ def is_openspiel(game: Any) -> bool:
     )
 
 
-def read_rewards(game: Any) -> str:
+def read_openspiel_rules(game: Any) -> str:
     """Return what is known of a game's rewards; OpenSpiel tells no rules."""
     return f"Rewards: from {game._env.min_utility():g} to {game._env.max_utility():g} in all."
 

@@ -1,0 +1,144 @@
+"""Arrays that are writing or a map are shown as such: bytes of a terminal, and channels that a game names."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+
+import vfgym
+
+BYTES = (0, 255)
+
+
+def screen(*lines: str, width: int = 30) -> np.ndarray[Any, Any]:
+    """Return lines as the bytes of a terminal."""
+    return np.array([[*line.encode().ljust(width, b" ")] for line in lines], np.uint8)
+
+
+class Observed(gym.Env[Any, Any]):
+    """A cave."""
+
+    metadata = {"render_modes": ["ansi"]}
+    action_space = Discrete(2)
+
+    def __init__(self, space: gym.Space[Any], observation: Any, render_mode: str | None = None) -> None:
+        self.observation_space, self.observation, self.render_mode = space, observation, render_mode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.observation, 0.0, False, False, {}
+
+    def render(self) -> Any:
+        return "the drawing"
+
+
+def shown(space: gym.Space[Any], observation: Any, **attributes: Any) -> tuple[str, str]:
+    """Return the prompt of a game that observes this, and how a move shows it."""
+
+    def make() -> Observed:
+        game = Observed(space, observation, attributes.get("render_mode"))
+        vars(game).update(attributes)
+        return game
+
+    env = vfgym.to_chat(make)
+    prompt = env.reset(seed=0)[0][-1].content
+    return str(prompt), str(env.step("0")[0][-1].content)
+
+
+def test_a_terminal_is_shown_as_text_and_alone() -> None:
+    """Whatever else is text stands on it, and its colours say nothing; it tells more than the drawing."""
+    space = Dict(
+        {
+            "tty_chars": Box(*BYTES, (24, 30), np.uint8),
+            "tty_colors": Box(*BYTES, (24, 30), np.uint8),
+            "message": Box(*BYTES, (40,), np.uint8),
+        }
+    )
+    lines = ["You hear a door open.", "", "  |.@.|  ", *[""] * 20, "HP:14(14)"]
+    observation = {
+        "tty_chars": screen(*lines),
+        "tty_colors": np.full((24, 30), 7, np.uint8),
+        "message": screen("You hear a door open.", width=40)[0],
+    }
+    prompt, reply = shown(space, observation, render_mode="ansi")
+    assert reply == "\n".join(line.rstrip() for line in lines)
+    assert prompt.endswith(f"\n\n{reply}")
+
+
+def test_bytes_up_to_the_first_zero_are_text_and_codes_of_letters_are_left_out() -> None:
+    space = Dict(
+        {
+            "chars": Box(*BYTES, (2, 30), np.uint8),
+            "glyphs": Box(0, 5976, (2, 30), np.int16),
+            "message": Box(*BYTES, (40,), np.uint8),
+            "inv_strs": Box(*BYTES, (2, 40), np.uint8),
+            "inv_glyphs": Box(0, 5976, (2,), np.int16),
+            "position": Box(0, 9, (2,), np.int64),
+        }
+    )
+    message = np.zeros(40, np.uint8)
+    message[:4] = [*b"Hi!!"]
+    message[5] = 65  # after a zero
+    observation = {
+        "chars": screen("@..", ".>."),
+        "glyphs": np.full((2, 30), 2359, np.int16),
+        "message": message,
+        "inv_strs": np.zeros((2, 40), np.uint8),
+        "inv_glyphs": np.zeros(2, np.int16),
+        "position": np.array([3, 4]),
+    }
+    assert shown(space, observation)[1] == "chars:\n@..\n.>.\nmessage: Hi!!\ninv_glyphs: [0, 0]\nposition: [3, 4]"
+
+
+@pytest.mark.parametrize(("key", "dtype"), [("pixels", np.uint8), ("charset", np.uint8), ("message", np.int64)])
+def test_other_arrays_are_no_text(key: str, dtype: Any) -> None:
+    space = Dict({key: Box(*BYTES, (3,), dtype), "z": Discrete(2)})
+    assert shown(space, {key: np.array([72, 105, 33], dtype), "z": 0})[1] == f"{key}: [72, 105, 33]\nz: 0"
+
+
+NAMES = {"paddle": 0, "ball": 1, "wall": 2}
+
+
+def pong() -> np.ndarray[Any, Any]:
+    board = np.zeros((2, 3, 3), bool)
+    board[0, :, 2] = board[1, 0, 0] = board[1, 2, 1] = board[1, 2, 0] = True
+    return board
+
+
+@pytest.mark.parametrize("holder", ["channels", "game"])
+def test_channels_with_names_are_one_map(holder: str) -> None:
+    named = {"channels": NAMES} if holder == "channels" else {"game": SimpleNamespace(env=SimpleNamespace(channels=NAMES))}
+    prompt, reply = shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), **named)
+    assert reply == "w  w  w\np  .  pb"
+    assert "p paddle, b ball, w wall" in prompt
+
+
+def test_channels_may_be_the_first_axis_and_a_list_of_names() -> None:
+    board = np.moveaxis(np.repeat(pong(), 2, axis=1), -1, 0)
+    prompt, reply = shown(MultiBinary(board.shape), board.astype(np.int8), channel_names=["paddle", "ball", "pit"])
+    assert reply == "i  i  i  i  i  i\np  p  .  .  pb pb"
+    assert "p paddle, b ball, i pit" in prompt
+
+
+@pytest.mark.parametrize("names", [3, {"a": 0, "b": 1, "c": 2, "d": 3}, {"paddle": 0, "ball": 1, "wall": 5}, ["a", "a", "b"], None])
+def test_without_a_name_for_each_channel_there_is_no_map_but_a_warning(names: Any) -> None:
+    with pytest.warns(UserWarning, match="18 numbers of an observation have no labels"):
+        assert "False" in shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), channels=names)[1]
+
+
+def test_a_map_and_a_terminal_are_enough_to_play_by() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), channels=NAMES)
+    space = Dict({"message": Box(*BYTES, (9,), np.uint8), "stats": Box(0, 9, (27,))})
+    with pytest.warns(UserWarning, match="27 numbers of an observation"):  # what stands beside the text has to be explained, too
+        shown(space, {"message": np.zeros(9, np.uint8), "stats": np.zeros(27, np.float32)})
