@@ -225,6 +225,37 @@ def test_the_wrapper_that_is_named_helps() -> None:
     assert env.step("0").reward == -1.0
 
 
+@pytest.mark.parametrize("reward", [[1.0, 2.0], (1.0, 2.0), {"first": 1.0}, np.ones(2)])
+@pytest.mark.parametrize("sign", ["n_agents", "actions"])
+def test_a_reward_for_each_of_several_agents_is_refused_when_the_game_is_made(reward: Any, sign: str) -> None:
+    """As multi-agent packages of before PettingZoo have it; what says that there are several is asked, and no other game."""
+
+    class Team(Counter):
+        steps = 0
+
+        def step(self, action: Any) -> Any:
+            Team.steps += 1
+            return 0, reward, False, False, {}
+
+    if sign == "n_agents":
+        Team.n_agents = 2  # type: ignore[attr-defined]
+    else:
+        Team.action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])
+    with pytest.raises(ConfigurationError, match="one for each agent, and not with a number: make it a PettingZoo environment"):
+        vfgym.to_chat(Team)
+    assert Team.steps == 1
+    Team.n_agents, Team.action_space, Team.steps = 1, Counter.action_space, 0  # type: ignore[attr-defined]
+    vfgym.to_chat(Team)
+    assert Team.steps == 0
+
+
+def test_several_agents_who_earn_one_reward_together_are_played() -> None:
+    class Team(Counter):
+        n_agents = 2
+
+    assert vfgym.to_chat(Team).reset(seed=0)
+
+
 def test_a_vector_that_nobody_announced_is_named_when_it_comes() -> None:
     class Unannounced(TwoGoals):
         reward_space = None  # type: ignore[assignment]

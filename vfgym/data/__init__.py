@@ -1,8 +1,8 @@
 """What vfgym knows of the packages behind its registered ids without importing them.
 
-``scripts/generate_registry.py`` writes the JSON files beside this module, but for ``reward_bounds.json``, which says why each number
-holds, ``gymnasium_prompts.json``, what players are told of Gymnasium's games, and ``answer_words.json``, the words that the reader of
-answers sets aside: these are written by hand.
+``scripts/generate_registry.py`` writes the JSON files beside this module. Written by hand are ``reward_bounds.json``, which says why each
+number holds, ``gymnasium_prompts.json``, ``other_prompts.json`` and ``openspiel.json``, what players of games are told, and
+``answer_words.json``, the words that the reader of answers sets aside.
 """
 
 from __future__ import annotations
@@ -73,6 +73,17 @@ class GamePrompt(TypedDict, total=False):
     """Of the numbers of an observation, with their units."""
 
 
+class OtherPrompt(TypedDict, total=False):
+    """What a player is told of another package's game that this does not say itself; each list is in the order in which it is told."""
+
+    title: str
+    """What it is called, where the name of its class does not say."""
+    rules: list[str | PromptText]
+    """What goes before its docstring: rules, rewards and ends."""
+    actions: list[str | PromptText]
+    observations: list[str | PromptText]
+
+
 class GymnasiumPrompts(TypedDict):
     """What players of Gymnasium's games are told."""
 
@@ -106,6 +117,19 @@ class RewardBounds(TypedDict, total=False):
     free: list[str]
     """Arguments of the game that leave all this as it is (``"*"``: all do). With any other nothing is known."""
     why: str
+
+
+class OpenSpielPrompt(TypedDict, total=False):
+    """What players of a game of OpenSpiel are told."""
+
+    rules: str
+    """How it is played, for the arguments that it has by default."""
+    observation: str
+    """How to read what a player is shown."""
+    goal: str
+    """What is won, and what it is worth."""
+    roles: list[str]
+    """What the players play, in order."""
 
 
 class TextArenaEnvironment(TypedDict):
@@ -148,6 +172,20 @@ def gymnasium_environments() -> dict[str, GymnasiumEnvironment]:
 def gymnasium_prompts() -> GymnasiumPrompts:
     """Return what players of Gymnasium's games are told."""
     return cast(GymnasiumPrompts, _read("gymnasium_prompts"))
+
+
+@functools.cache
+def other_prompts() -> dict[str, OtherPrompt]:
+    """Return what players of other packages' games are told that these do not say themselves, by ``module:class``."""
+    prompts: dict[str, OtherPrompt] = _read("other_prompts")["games"]
+    return prompts
+
+
+@functools.cache
+def openspiel_prompts() -> dict[str, OpenSpielPrompt]:
+    """Return what players of OpenSpiel's games are told, by OpenSpiel's short names."""
+    prompts: dict[str, OpenSpielPrompt] = _read("openspiel")["games"]
+    return prompts
 
 
 @functools.cache

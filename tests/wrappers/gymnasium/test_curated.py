@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -17,8 +18,8 @@ from gymnasium.spaces import Discrete
 
 import vfgym
 from vfgym.codecs import without_colours
-from vfgym.data import gymnasium_environments, gymnasium_prompts
-from vfgym.wrappers.gymnasium.curated import curated_prompt
+from vfgym.data import gymnasium_environments, gymnasium_prompts, other_prompts
+from vfgym.wrappers.gymnasium.curated import curated_prompt, other_title
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 
 OWN_IDS = [
@@ -431,3 +432,50 @@ def test_results_say_which_texts_a_model_was_told() -> None:
     assert recorded(vfgym.to_chat("Blackjack-v1", rules="Play cards.")) is None
     assert recorded(vfgym.to_chat("Blackjack-v1", prompt="Play cards.")) is None
     assert recorded("reasoning-gym/leg_counting-v0") is None
+
+
+# Games of other packages
+
+
+def written(key: str, **attributes: Any) -> Description:
+    """Describe a game that has the name of a class of another package's, and these attributes."""
+    module, _, name = key.partition(":")
+    game = type(name, (gym.Env,), {"__module__": module, "action_space": Discrete(3), "observation_space": Discrete(2), **attributes})()
+    settings = attributes.get("settings")
+    if settings is not None:
+        game.spec = gym.envs.registration.EnvSpec("Other-v0", entry_point=type(game), kwargs=settings)
+    return describe(game)
+
+
+@pytest.mark.parametrize("key", other_prompts())
+def test_other_packages_games_are_told_in_plain_words(key: str) -> None:
+    prompt = other_prompts()[key]
+    texts = [text for field in ("rules", "actions", "observations") for item in prompt.get(field, []) for text in texts_of(item)]
+    assert texts or prompt["title"]
+    assert not [text for text in texts if re.search(r"\$|\\|```|http|\*\*|  |\. \.|\.\.", text)]
+
+
+def texts_of(item: Any) -> list[str]:
+    return [item] if isinstance(item, str) else list(item["texts"])
+
+
+def test_texts_of_other_packages_games_hold_for_the_game_as_it_was_made() -> None:
+    part = SimpleNamespace(env_name="breakout", sticky_action_prob=0.1)
+    told = written("minatar.gym:BaseEnv", game=part).rules
+    assert told.startswith("You move a paddle")
+    assert "with probability 0.1" in told
+    assert "chicken" not in told
+    assert "chicken" in written("minatar.gym:BaseEnv", game=SimpleNamespace(env_name="freeway", sticky_action_prob=0.0)).rules
+    assert "probability" not in written("minatar.gym:BaseEnv", game=SimpleNamespace(env_name="freeway", sticky_action_prob=0.0)).rules
+    assert written("minatar.gym:BaseEnv").rules == ""  # nothing is known of what it plays
+
+
+def test_what_is_written_goes_before_the_docstring_and_after_what_was_registered() -> None:
+    key = "vizdoom.gymnasium_wrapper.gymnasium_env_defns:VizdoomScenarioEnv"
+    assert "Find the vest" in written(key, __doc__="A game.", settings={"scenario_config_file": "my_way_home.cfg"}).rules
+    assert written(key, __doc__="A game.", settings={"scenario_config_file": "mine.cfg"}).rules == "A game."
+
+
+def test_a_class_without_a_name_of_its_own_has_a_title() -> None:
+    assert other_title(type("Env", (), {"__module__": "crafter.env"})) == "Crafter"
+    assert other_title(type("Env", (), {"__module__": "elsewhere"})) is None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -69,8 +69,24 @@ def legal_line(codec: Codec, mask: Any) -> str:
     if legal is None:
         text = observation_text(None, mask)
         return f"Action mask:\n{text}" if "\n" in text else f"Action mask: {text}"
+    return list_legal(legal)
+
+
+def list_legal(legal: Sequence[str]) -> str:
+    """Return the line that lists legal actions. Of more than 64, the first 16 and the number of the others are told."""
     listed = legal if len(legal) <= _MOST_LISTED else [*legal[:_FIRST_LISTED], f"and {len(legal) - _FIRST_LISTED} more"]
     return f"Legal actions: {', '.join(listed) or 'none'}"
+
+
+COMMANDS = "admissible_commands"
+"""The key under which games of commands list what they understand now, in the info."""
+
+
+def find_commands(space: gym.Space[Any], info: Mapping[str, Any]) -> list[str] | None:
+    """Return the commands that a game with text actions understands now; None where it does not say."""
+    if space.dtype != np.dtype(str) or COMMANDS not in info:
+        return None
+    return [*map(str, info[COMMANDS])]
 
 
 def mask_of(space: gym.Space[Any], given: Any) -> Any:

@@ -1,18 +1,21 @@
 """What a player of Gymnasium's own games is told: texts from ``vfgym/data/gymnasium_prompts.json``, as they hold for one game.
 
-The file has an entry for each class of games, under ``module:class`` without the version that stands in some names of modules. Every
+Of other packages' games that do not say how they are meant, ``vfgym/data/other_prompts.json`` does, in the same form.
+
+A file has an entry for each class of games, under ``module:class`` without the version that stands in some names of modules. Every
 field of an entry is a list of texts. An item may also be an object, whose ``texts`` are told
 
 * ``when`` all of some settings have these values (or one of a list of values), ``unless`` they do;
 * for ``each`` of some words, which takes the place of ``{each}`` in the texts.
 
-``{name}`` in a text is the value of a setting. What a game does not say about its settings is not known; then what depends on them is not
-told.
+``{name}`` in a text is the value of a setting, ``{game.name}`` that of a part of the game. What a game does not say about its settings is
+not known; then what depends on them is not told.
 """
 
 from __future__ import annotations
 
 import inspect
+import operator
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
+from vfgym.data import GamePrompt, OtherPrompt, PromptText, gymnasium_prompts, other_prompts
 from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 _VERSION = re.compile(r"_v(\d+)$")
@@ -31,6 +34,20 @@ def curated_prompt(cls: type) -> GamePrompt | None:
     """Return what is written about a class of games; None if nothing is."""
     key = f"{_VERSION.sub('', cls.__module__)}:{cls.__qualname__}"
     return gymnasium_prompts()["games"].get(key)
+
+
+def other_prompts_of(cls: type) -> Iterator[OtherPrompt]:
+    """Yield what is written about a class of another package's games and those that it refines, what goes before the rest last."""
+    games = other_prompts()
+    for base in reversed(cls.__mro__):
+        key = f"{base.__module__}:{base.__qualname__}"
+        if key in games:
+            yield games[key]
+
+
+def other_title(cls: type) -> str | None:
+    """Return what a class of another package's games is called, where its name does not say; None where it does."""
+    return next((prompt["title"] for prompt in other_prompts_of(cls) if "title" in prompt), None)
 
 
 class Settings:
@@ -51,6 +68,8 @@ class Settings:
             self._known["version"] = int(version[1])
 
     def __getitem__(self, name: str) -> Any:
+        if "." in name:  # of a part of the game
+            return operator.attrgetter(name)(self._game)
         for attribute in (name, f"_{name}"):
             if hasattr(self._game, attribute):
                 return getattr(self._game, attribute)
@@ -63,7 +82,7 @@ class Settings:
     def _has(self, name: str, values: Sequence[Any]) -> bool:
         try:
             return self[name] in values
-        except KeyError:
+        except (AttributeError, KeyError):
             return False
 
 
@@ -109,5 +128,5 @@ def _chosen(texts: Sequence[str | PromptText], settings: Settings) -> Iterator[t
 def _filled(text: str, settings: Settings, words: Mapping[str, str]) -> str | None:
     try:
         return _WRITER.vformat(text, [settings], words)
-    except KeyError:
+    except (AttributeError, KeyError):
         return None  # a setting that is not known

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium as gym
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from vfgym.data import GamePrompt, PromptText, gymnasium_prompts
+from vfgym.data import GamePrompt, OtherPrompt, PromptText, gymnasium_prompts
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium import minigrid
-from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, write
+from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, other_prompts_of, write
 from vfgym.wrappers.gymnasium.docstrings import numbered_elements, player_sections, without_elements
 from vfgym.wrappers.gymnasium.names import declared_action_labels, declared_action_names, declared_labels
 from vfgym.wrappers.gymnasium.registered import RegisteredDescription, registered_descriptions
@@ -59,6 +59,24 @@ class Description:
     """Whether somebody wrote the rules for this, who said in them what has to be known."""
 
 
+@runtime_checkable
+class KnowsRules(Protocol):
+    """A wrapper that knows the rules of the game inside of it."""
+
+    @property
+    def rules_for_players(self) -> str:
+        """What a player is told."""
+        ...
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yield a game's wrappers, from the outermost to the game itself."""
+    yield env
+    while isinstance(env, gym.Wrapper):
+        env = env.env
+        yield env
+
+
 def describe(env: gym.Env[Any, Any]) -> Description:
     """Return what a player is told about an environment.
 
@@ -69,9 +87,26 @@ def describe(env: gym.Env[Any, Any]) -> Description:
     """
     curated = _curated(type(innermost(env)))
     described = _declared_description(env) if curated is None else _curated_description(env, curated)
+    for prompt in other_prompts_of(type(documented_game(env))):
+        described = _with_other(env, described, prompt)
+    rules = next((layer.rules_for_players for layer in _layers(env) if isinstance(layer, KnowsRules)), None)
+    if rules is not None:
+        described = dataclasses.replace(described, rules=rules, prompts_version=None)
     for registered in registered_descriptions(env):
         described = _with_registered(env, described, registered)
     return described
+
+
+def _with_other(env: gym.Env[Any, Any], described: Description, prompt: OtherPrompt) -> Description:
+    settings = Settings(env, {})
+    changes: dict[str, Any] = {}
+    if rules := write(prompt.get("rules", []), settings):
+        changes["rules"] = _paragraphs([*rules, *_step_limit(env.spec)])
+    if _has_its_actions(env) and (actions := write(prompt.get("actions", []), settings)):
+        changes["about_actions"] = _paragraphs(actions)
+    if _has_its_observations(env) and (observations := write(prompt.get("observations", []), settings)):
+        changes["about_observations"] = _paragraphs(observations)
+    return dataclasses.replace(described, **changes)
 
 
 def _with_registered(env: gym.Env[Any, Any], described: Description, registered: RegisteredDescription) -> Description:
@@ -168,7 +203,12 @@ _FOR_AUTHORS = (
     "minigrid.minigrid_env.",
     "minigrid.core.",
     "minigrid.envs.babyai.core.",
+    "browsergym.",
+    "jericho.",
+    "scienceworld.",
     "shimmy.",
+    "textworld.",
+    "textworld_express.",
     "gym.core.",
     "builtins.",
 )

@@ -9,14 +9,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.copying import deep_copy, new_memo
-from vfgym.data import RewardBounds, reward_bounds
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import Episode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
@@ -31,15 +28,19 @@ from vfgym.tasks import as_integer
 from vfgym.wrappers.games.action_lists import ActionLists
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
-from vfgym.wrappers.games.masks import find_mask, mask_of
+from vfgym.wrappers.games.masks import find_commands, find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turns import GameState, Turn, copy_info
+from vfgym.wrappers.gymnasium.browsergym import BrowserGame, is_browser
+from vfgym.wrappers.gymnasium.curated import other_title
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems
 from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer, observed_frame
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
+from vfgym.wrappers.gymnasium.rewards import check_rewards, keeps_rewards, kinds_of, known_bounds, no_outcome
+from vfgym.wrappers.gymnasium.text_games import TextGame
 from vfgym.wrappers.gymnasium.unwrapping import documented_game, innermost
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
@@ -171,8 +172,9 @@ class GymnasiumGame(GameEnv):
             if isinstance(innermost(game), EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
-                name = game.spec.id if game.spec is not None else type(documented_game(game)).__name__
-            _check_rewards(game, name)
+                played = type(documented_game(game))
+                name = game.spec.id if game.spec is not None else other_title(played) or played.__name__
+            check_rewards(game, name)
             self.show = choose_pieces(show, game)
             described = describe(game)
             if obs_to_text is None and observe != "image":
@@ -188,7 +190,7 @@ class GymnasiumGame(GameEnv):
             self.invalid_reward = float(invalid_reward)
             self._noop = self._noop_of(game, described.noop if noop_action is None else noop_action) if on_invalid == "noop" else None
             entry_point = game.spec.entry_point if game.spec is not None else None
-            self._known_bounds = None if game.spec is None else _known_bounds(game, game.spec)
+            self._known_bounds = None if game.spec is None else known_bounds(game, game.spec)
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
             draws = draws_itself(game)
             self._copies_go_on = find_copied_as_new(game) is None
@@ -267,7 +269,7 @@ class GymnasiumGame(GameEnv):
         except (TypeError, ValueError):
             info = None
         if not isinstance(info, Mapping):
-            raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {_kinds(begun)}")
+            raise ConfigurationError(f"reset of a Gymnasium game must return (observation, info), info being a dict; got {kinds_of(begun)}")
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
         state["rules"] = self._prompt
@@ -303,14 +305,14 @@ class GymnasiumGame(GameEnv):
                 observation, reward, terminated, truncated, info = played
                 earned += float(reward)
             except (TypeError, ValueError):
-                raise _no_outcome(played) from None
+                raise no_outcome(played) from None
             count += 1
             if terminated or truncated:
                 break
         kept = info
         if info.__class__ is not dict or info:
             if not isinstance(info, Mapping):
-                raise _no_outcome(played)
+                raise no_outcome(played)
             kept = copy_info(info)  # a game may write its next info into the same dict
         game_state: GymnasiumState = state.game_state
         game_state.game_info, game_state.observation = info, observation
@@ -382,6 +384,8 @@ class GymnasiumGame(GameEnv):
             return {"game_info": {}}
         told: dict[str, Any] = {"game_info": copy_info(info)}
         legal = self.codec.legal_texts(find_mask(game_state.observation, info))
+        if legal is None:
+            legal = find_commands(self.codec.space, info)
         if legal is not None:
             told["legal_actions"] = legal
         return told
@@ -411,55 +415,22 @@ class GymnasiumGame(GameEnv):
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
 
 
-_KEEP_REWARDS = (gym.ObservationWrapper, OrderEnforcing, PassiveEnvChecker, TimeLimit)
-"""Wrappers with which what is known of a game's rewards holds."""
-
-
-def _known_bounds(game: gym.Env[Any, Any], spec: EnvSpec) -> RewardBounds | None:
-    """Return the bounds of the rewards of a game of Gymnasium's own; None where its arguments or its wrappers may change them."""
-    if not isinstance(spec.entry_point, str) or not spec.entry_point.startswith("gymnasium.envs.") or spec.id not in gym.registry:
-        return None
-    if not _keep_rewards(game):
-        return None
-    usual = gym.spec(spec.id).kwargs
-    changed = [name for name, value in spec.kwargs.items() if name != "render_mode" and (name not in usual or usual[name] != value)]
-    return reward_bounds("gymnasium", spec.id, changed)
-
-
-def _keep_rewards(game: gym.Env[Any, Any]) -> bool:
-    """Say whether the wrappers of a game leave its rewards as they are, as far as that is known."""
-    while isinstance(game, gym.Wrapper):
-        if not isinstance(game, _KEEP_REWARDS):
-            return False
-        game = game.env
-    return True
-
-
-_ONE_NUMBER = (
-    "make it one number with a wrapper, such as gymnasium.wrappers.TransformReward(env, function)"
-    " or mo_gymnasium.wrappers.LinearReward(env, weight=...)"
-)
-
-
-def _check_rewards(game: gym.Env[Any, Any], name: str) -> None:
-    """Raise if a game says that it rewards moves with vectors, and no wrapper makes numbers of them."""
-    space = getattr(innermost(game), "reward_space", None)
-    if getattr(space, "shape", None) and _keep_rewards(game):
-        raise ConfigurationError(f"{name} rewards moves with a vector (its reward_space is {space}), not with a number: {_ONE_NUMBER}")
-
-
 def _transitions_of(game: Game) -> dict[Any, Any] | None:
     """Return the table in which a game of Gymnasium's toy_text looks its moves up, and to which it never writes; None where it has none.
 
     FrozenLake's takes 25 of the 47 KB of an episode, and Taxi's has 12,000 rows.
     """
     cls = type(game.unwrapped)
-    is_gymnasiums = isinstance(game, gym.Env) and cls.__module__.startswith("gymnasium.envs.toy_text.") and _keep_rewards(game)
+    is_gymnasiums = isinstance(game, gym.Env) and cls.__module__.startswith("gymnasium.envs.toy_text.") and keeps_rewards(game)
     return getattr(game.unwrapped, "P", None) if is_gymnasiums else None
 
 
 def _as_gymnasium(made: Any) -> Game:
     """Return a game with the interface of Gymnasium, whichever it has."""
+    if is_browser(made):
+        return BrowserGame(made)
+    if getattr(made, "action_space", None) is None and has_old_interface(made):
+        return TextGame(made)
     return OldGymGame(made) if has_old_interface(made) else made
 
 
@@ -469,19 +440,3 @@ def _steps(count: int) -> str:
 
 def _played(played: int, given: int) -> str:
     return f"{played} of your {given} actions {'was' if played == 1 else 'were'} played."
-
-
-def _no_outcome(played: Any) -> TypeError:
-    # No `Error`, which would end the episode as if it were part of it.
-    is_vector = isinstance(played, tuple) and len(played) == 5 and isinstance(played[1], np.ndarray | list | tuple)
-    return TypeError(
-        "step of a Gymnasium game must return (observation, reward, terminated, truncated, info), reward being a number and info a dict;"
-        f" got {_kinds(played)}{f'. If the reward is a vector, {_ONE_NUMBER}' if is_vector else ''}"
-    )
-
-
-def _kinds(returned: Any) -> str:
-    """Return what came instead of a tuple of certain kinds."""
-    if not isinstance(returned, tuple):
-        return type(returned).__name__
-    return f"({', '.join(type(member).__name__ for member in returned)})"

@@ -279,7 +279,9 @@ def explanation(renderer: ObservationRenderer, described: Description) -> str:
     if isinstance(renderer, TextAndImage):
         parts = [explanation(renderer.text, described), explanation(renderer.image, described)]
         return "\n\n".join(part for part in parts if part)
-    if isinstance(renderer, RenderedText | OtherMembers | ScreenText):
+    if isinstance(renderer, ScreenText):
+        return described.about_observations if renderer.rest is not None else ""
+    if isinstance(renderer, RenderedText | OtherMembers):
         return described.about_observations
     if isinstance(renderer, ChannelText):
         return "\n\n".join(filter(None, [renderer.legend, described.about_observations]))

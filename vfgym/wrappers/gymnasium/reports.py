@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from vfgym.codecs import Codec
 from vfgym.errors import ConfigurationError, did_you_mean
-from vfgym.wrappers.games.masks import find_mask, holds_mask, legal_line
+from vfgym.wrappers.games.masks import find_commands, find_mask, holds_mask, legal_line, list_legal
 from vfgym.wrappers.gymnasium.unwrapping import innermost
 
 Show: TypeAlias = Literal["reward", "legal", "step"]
@@ -75,8 +75,10 @@ class MoveReport:
             lines.append(reward_line(reward))
         if self.steps:
             lines.append(f"Step {moves}" if most_moves is None else f"Step {moves} of {most_moves}")
-        if self.legal and not is_over and (line := legal_line(self.codec, find_mask(observation, info))):
-            lines.append(line)
+        if self.legal and not is_over:
+            commands = find_commands(self.codec.space, info)
+            line = legal_line(self.codec, find_mask(observation, info)) if commands is None else list_legal(commands)
+            lines += [line] if line else []
         return "\n".join(lines)
 
 

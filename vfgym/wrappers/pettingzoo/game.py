@@ -25,8 +25,8 @@ from vfgym.wrappers.gymnasium.rendering import drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
 from vfgym.wrappers.pettingzoo.making import make_aec
+from vfgym.wrappers.pettingzoo.rendering import find_problems, make_renderer
 from vfgym.wrappers.pettingzoo.rules import read_rules, read_title
-from vfgym.wrappers.pettingzoo.showing import find_problems, make_shower
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate"]
 """What an answer leads to that names no action, or one that is not legal now."""
@@ -187,7 +187,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         space = self.env.observation_space(player)
         has_mask = isinstance(space, gym.spaces.Dict) and space.keys() == {"observation", "action_mask"}
         without_mask = has_mask and self._lists_legal_moves(player)
-        show = make_shower(self._game, space["observation"] if without_mask else space, self._title)
+        show = make_renderer(self._game, space["observation"] if without_mask else space, self._title)
         if without_mask:
             return lambda: show(self._observation(player)["observation"])
         return lambda: show(self._observation(player))
@@ -199,7 +199,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             return ()
         is_drawn = self._obs_to_text is not None or getattr(self.env, "render_mode", None) == "ansi"
         is_plain = self._presentation is PLAIN and not is_drawn
-        return find_problems(self.env, self.codecs, self._told, is_shown_as_observed=is_plain)
+        return find_problems(self.env, self.codecs, self._told, is_rendered_as_observed=is_plain)
 
     def _lists_legal_moves(self, player: Player) -> bool:
         """Say whether a player is told what its mask allows as a list of moves; any other mask is shown to it as it is."""

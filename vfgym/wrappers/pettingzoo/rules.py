@@ -22,7 +22,8 @@ from vfgym.wrappers.pettingzoo.openspiel import is_openspiel, read_openspiel_rul
 _TITLE = re.compile(r"\A\s*#\s+(.+)$", re.MULTILINE)
 _LINE_BREAK = re.compile(r"(?<=[^\n|])\n(?=[^\n|*-])")
 """A line break inside a paragraph."""
-_HEADING = re.compile(r"^#{2,}\s+(.+?)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{2,3}\s+(.+?)\s*$", re.MULTILINE)
+_SUBHEADING = re.compile(r"^#{4,}\s+", re.MULTILINE)
 _NOISE = re.compile(
     r"\A\s*#\s.*$"
     r"|^```[\s\S]*?^```"
@@ -102,7 +103,7 @@ def _cut(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    text = re.sub(r"\n{3,}", "\n\n", _NOISE.sub("", text)).strip()
+    text = re.sub(r"\n{3,}", "\n\n", _SUBHEADING.sub("", _NOISE.sub("", text))).strip()
     return _LINE_BREAK.sub(" ", text)
 
 

@@ -20,7 +20,7 @@ from vfgym.wrappers.pettingzoo.rules import Rules
 _OTHERWISE = "or make the environment with render_mode='ansi' if it draws itself as text"
 
 
-def make_shower(game: Any, space: gym.Space[Any], title: str) -> Callable[[Any], Content]:
+def make_renderer(game: Any, space: gym.Space[Any], title: str) -> Callable[[Any], Content]:
     """Return a function that shows observations of a space: images as images, bytes of text as text, the rest as numbers.
 
     Args:
@@ -42,8 +42,8 @@ def make_shower(game: Any, space: gym.Space[Any], title: str) -> Callable[[Any],
         images = [key for key, member in space.spaces.items() if key not in codes and frame_reader(member) is not None]
         if images:
             others = {key: member for key, member in space.spaces.items() if key not in images}
-            shown = [make_shower(game, gym.spaces.Dict(others), title)] if others else []
-            shown += [_member(key, make_shower(game, space.spaces[key], title)) for key in images]
+            shown = [make_renderer(game, gym.spaces.Dict(others), title)] if others else []
+            shown += [_member(key, make_renderer(game, space.spaces[key], title)) for key in images]
             return lambda observation: join_contents([show(observation) for show in shown])
     channels = channel_renderer(space, declared_channels(game))
     if channels is not None:
@@ -59,19 +59,19 @@ def _member(key: str, show: Callable[[Any], Content]) -> Callable[[Any], Content
     return lambda observation: show(observation[key])
 
 
-def find_problems(env: Any, codecs: Mapping[Any, Codec], rules: Rules, *, is_shown_as_observed: bool) -> tuple[str, ...]:
+def find_problems(env: Any, codecs: Mapping[Any, Codec], rules: Rules, *, is_rendered_as_observed: bool) -> tuple[str, ...]:
     """Return what players of an environment cannot know, each as a sentence that says what to give; empty if all is well.
 
     Args:
         env: The environment.
         codecs: How the actions of each player are written.
         rules: What is known of it.
-        is_shown_as_observed: Whether players see their observations, and nothing that is made for readers.
+        is_rendered_as_observed: Whether players see their observations, and nothing that is made for readers.
     """
     problems: dict[str, None] = {}
     if not rules.text:
         problems["nothing is known of its rules: give rules"] = None
-    if not is_shown_as_observed:
+    if not is_rendered_as_observed:
         return tuple(problems)
     for player, codec in codecs.items():
         seen, actions = env.observation_space(player), env.action_space(player)

@@ -1,0 +1,149 @@
+"""Games of commands without spaces are played by typing: written like TextWorld, TextWorld-Express, ScienceWorld and Jericho."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import vfgym
+from vfgym.errors import ConfigurationError
+from vfgym.wrappers.gymnasium.text_games import CommandSpace, TextGame
+
+
+class Attic:
+    """Find the lamp. Written as Jericho's games are: `reset` and `step` of text, and a method `seed`."""
+
+    envStepLimit = 5  # noqa: N815 -- as ScienceWorld has it
+
+    def __init__(self) -> None:
+        self.room, self.number = "attic", 0
+
+    def seed(self, seed: int | None = None) -> None:
+        self.number = random.Random(seed).randrange(1000)
+
+    def load(self, room: str = "attic") -> None:
+        self.room = room
+
+    def reset(self) -> tuple[str, dict[str, Any]]:
+        self.moves, self.is_over = 0, False
+        return f"\nYou are in the {self.room} (room {self.number}).\n", self._info()
+
+    def step(self, command: str) -> tuple[str, int, bool, dict[str, Any]]:
+        self.moves += 1
+        found = command == "take lamp"
+        self.is_over = found or self.moves > self.envStepLimit
+        return ("Taken." if found else f"I don't know how to {command}."), int(found), self.is_over, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        return {"moves": self.moves, "valid": ["look", "take lamp", "look"], "taskDesc": "Your task is to find the lamp."}
+
+
+def test_a_game_is_played_by_typing() -> None:
+    env = vfgym.to_chat(Attic, rules="Type.")
+    observation, info = env.reset(seed=3)
+    expected = random.Random(3).randrange(1000)
+    goal = "Your task is to find the lamp."
+    told = f"{goal}\n\nYou are in the attic (room {expected}).\n\nLegal actions: look, take lamp"
+    assert observation[-1].content.endswith(told)
+    assert info["legal_actions"] == ["look", "take lamp"]
+    observation, reward, terminated, *_ = env.step("<action>open window</action>")
+    assert (reward, terminated) == (0.0, False)
+    assert observation[-1].content.startswith("I don't know how to open window.")
+    assert env.step("take lamp")[1:4] == (1.0, True, False)
+    assert observation[-1].content.count(goal) == 0
+
+
+def test_a_goal_that_the_first_text_tells_is_not_told_twice() -> None:
+    class Talkative(Attic):
+        def reset(self) -> tuple[str, dict[str, Any]]:
+            _, info = super().reset()
+            return "Your task is to find the lamp. Go!", info
+
+    assert vfgym.to_chat(Talkative, rules="Type.").reset(seed=0)[0][-1].content.count("find the lamp") == 1
+
+
+def test_beyond_its_own_limit_a_game_is_truncated() -> None:
+    env = vfgym.to_chat(Attic, rules="Type.")
+    env.reset(seed=0)
+    flags = [env.step("wait")[2:4] for _ in range(6)]
+    assert flags == [(False, False)] * 5 + [(False, True)]
+
+
+def test_options_choose_what_the_game_loads() -> None:
+    env = vfgym.to_chat(Attic, rules="Type.")
+    observation, _ = env.reset(seed=0, options={"game_options": {"room": "cellar"}})
+    assert "You are in the cellar" in observation[-1].content
+
+    class Fixed(Attic):
+        load = None  # type: ignore[assignment]
+
+    with pytest.raises(ConfigurationError, match="Fixed takes no options"):
+        TextGame(Fixed()).reset(options={"room": "cellar"})
+
+
+def test_what_returns_no_text_is_refused() -> None:
+    class Numbers(Attic):
+        def reset(self) -> tuple[Any, dict[str, Any]]:
+            return 3, {}
+
+    with pytest.raises(ConfigurationError, match=r"no action_space.*reset\(\) returned no text"):
+        vfgym.to_chat(Numbers)
+
+
+def test_scores_so_far_are_rewards_of_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TextWorld's `step` returns the score, its loop without infos a state, which tells who has won."""
+
+    class Scoring:
+        __module__ = "textworld.core"
+
+        def reset(self) -> dict[str, Any]:
+            self.score = 0
+            return self._state()
+
+        def step(self, command: str) -> tuple[dict[str, Any], int, bool]:
+            self.score += 2
+            return self._state(), self.score, self.score == 6
+
+        def _state(self) -> dict[str, Any]:
+            return {"feedback": "Well.", "admissible_commands": ["go"], "won": False, "lost": False, "_facts": {object()}}
+
+    game = TextGame(Scoring())
+    observation, info = game.reset(seed=0)
+    assert (observation, "_facts" in info) == ("Well.", False)
+    assert [game.step("go")[1:4] for _ in range(3)] == [(2.0, False, False), (2.0, False, False), (2.0, False, True)]
+    assert game.reset()[0] == "Well."
+    assert game.step("go")[1] == 2.0
+
+
+def test_a_game_that_knows_how_is_copied_its_own_way() -> None:
+    class Copied(Attic):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("a pointer")
+
+        def copy(self) -> Attic:
+            other = Attic()
+            other.__dict__.update(self.__dict__)
+            return other
+
+    env = vfgym.to_chat(Copied, rules="Type.")
+    env.reset(seed=0)
+    env.step("wait")
+    branch = env.branch()
+    assert branch.step("take lamp")[1] == env.step("take lamp")[1] == 1.0
+
+
+def test_random_agents_type_what_is_understood() -> None:
+    results = vfgym.evaluate(vfgym.to_chat(Attic, rules="Type."), "random", num_examples=3, progress=False)
+    assert results["metadata"]["num_failed"] == 0
+
+
+def test_any_text_is_a_command_and_samples_mean_something() -> None:
+    space = CommandSpace(seed=0)
+    assert "nach Norden\ngehen" in space
+    assert 3 not in space
+    assert all(sample in space.examples for sample in (space.sample() for _ in range(20)))
+    assert space.from_jsonable(space.to_jsonable(["look"])) == ["look"]
+    assert space == CommandSpace()
+    assert space != CommandSpace(["nod"])
