@@ -91,7 +91,7 @@ class TextGame(OldGymGame):
             load(**options)
         self._score = 0.0
         observation, info = reset_game(self.game, seed, None)
-        text, told = self._told(observation, info)
+        text, told = self._read(observation, info)
         goal = next((str(told[key]).strip() for key in _GOALS if told.get(key)), "")
         return text if goal in text else f"{goal}\n\n{text}", told
 
@@ -101,14 +101,14 @@ class TextGame(OldGymGame):
         if isinstance(played, tuple) and len(played) == 3:  # of TextWorld's own loop, whose states are the infos
             played = (*played, {})
         observation, reward, terminated, truncated, info = normalize_step(played)
-        text, told = self._told(observation, info)
+        text, told = self._read(observation, info)
         if _returns_scores(self.game):
             reward, self._score = reward - self._score, reward
         if terminated and self._is_cut_off(told):
             terminated, truncated = False, True
         return text, reward, terminated, truncated, told
 
-    def _told(self, observation: Any, info: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _read(self, observation: Any, info: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         state = observation if isinstance(observation, Mapping) else {}  # which holds the whole game, beside what is told
         told = {key: value for key, value in state.items() if isinstance(value, bool | int | float | str | list)} | dict(info)
         legal = next((told[key] for key in _LEGAL_COMMANDS if isinstance(told.get(key), list | tuple)), None)
