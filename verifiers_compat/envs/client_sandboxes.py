@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from verifiers_compat.envs.experimental.sandbox_mixin import SandboxCreationError, SandboxMixin
 from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import SandboxError
-from vfgym.lifecycle import update
 from vfgym.sandboxes import Sandbox, SandboxSpec
 from vfgym.state import State
 
@@ -38,9 +37,7 @@ class ClientSandboxes(SandboxedEnv, SandboxMixin):
         state["sandbox_client"] = self.sandbox_client
         return sandbox
 
-    @update
-    async def destroy_sandbox(self, state: State) -> None:
-        """Call `post_rollout`, then close the sandbox, unless it is kept for scoring."""
-        await super().destroy_sandbox(state)
-        if "sandbox" not in state:
-            self.deregister_sandbox(state.get("sandbox_id", ""))
+    async def close_sandbox(self, state: State) -> None:
+        """Close the sandbox of a rollout; nothing where that was done."""
+        await super().close_sandbox(state)
+        self.deregister_sandbox(state.get("sandbox_id", ""))

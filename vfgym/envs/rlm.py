@@ -17,7 +17,7 @@ from vfgym.envs.recursion.calls import CallsFromInside
 from vfgym.envs.recursion.metrics import BATCH, RLMMonitorRubric
 from vfgym.envs.recursion.prompts import describe_context, describe_repl, insert_instructions
 from vfgym.envs.recursion.repl import Repl
-from vfgym.envs.recursion.sub_calls import SubModel
+from vfgym.envs.recursion.sub_calls import Ask, SubAnswer, SubModel
 from vfgym.envs.stateful_tool import StatefulToolEnv
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, SandboxError, ToolCallError
 from vfgym.interception import Endpoint, open_endpoint
@@ -148,7 +148,7 @@ class RLMEnv(PackagesEnv, StatefulToolEnv):
         """Make the sandbox with the context in it, and open the REPL."""
         sub_model = self._sub_calls if self.enable_sub_llms else None
         ask = functools.partial(self._ask_sub_model, state)
-        calls = CallsFromInside(self, state, ask, sub_model, self._root_functions, self.max_sub_llm_parallelism)
+        calls = CallsFromInside(self, state, ask, self.answer_sub_call, sub_model, self._root_functions, self.max_sub_llm_parallelism)
         state["recursion_counts"], state["final_answer"] = calls.counts, ""
         port, endpoint = free_port(), await open_endpoint(_refuse_requests, calls.call)
         try:
@@ -224,8 +224,14 @@ class RLMEnv(PackagesEnv, StatefulToolEnv):
             state["final_env_response"] = answers
         return answers
 
-    async def _ask_sub_model(self, state: State, messages: list[Message], tools: list[Tool]) -> Response:
-        response: Response = await maybe_await(self.get_model_response, state, messages, None, self.sub_model, tools)
+    async def answer_sub_call(self, state: State, ask: Ask, conversation: list[Message]) -> SubAnswer:
+        """Answer one prompt of `llm_batch`, which begins a conversation: the model goes on with it until it calls no tool."""
+        return await self._sub_calls.answer(ask, conversation)
+
+    async def _ask_sub_model(
+        self, state: State, messages: list[Message], tools: list[Tool], client: Any = None, model: str | None = None
+    ) -> Response:
+        response: Response = await maybe_await(self.get_model_response, state, messages, client, model or self.sub_model, tools)
         return response
 
     # The end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -83,12 +83,6 @@ async def fresh_sandbox(sandbox: Sandbox, results: Iterable[str]) -> AsyncIterat
         await give_back_sandbox(fresh.id)
 
 
-async def _close_sandbox(state: State) -> None:
-    sandbox = state.pop("sandbox", None)
-    if sandbox is not None:
-        await give_back_sandbox(sandbox.id)
-
-
 @dataclass(frozen=True)
 class SandboxCopy:
     """What ``state["sandbox"]`` is in a copy of an episode that nobody goes on with: how the sandbox was made, and its files."""
@@ -104,10 +98,14 @@ class SandboxCopy:
 class _ClosingRubric(Rubric):
     """Closes sandboxes that were kept for scoring, when that is done."""
 
+    def __init__(self, close: Callable[[State], Awaitable[None]]) -> None:
+        super().__init__()
+        self._close = close
+
     @cleanup
     async def close_sandbox(self, state: State) -> None:
         """Close the sandbox."""
-        await _close_sandbox(state)
+        await self._close(state)
 
 
 class SandboxedEnv(MultiTurnEnv):
@@ -144,7 +142,7 @@ class SandboxedEnv(MultiTurnEnv):
         self.backend = backend
         self.keep_sandbox_for_scoring = keep_sandbox_for_scoring
         sandboxes.check_spec(self.sandbox_spec, self.backend_for(self.sandbox_spec))
-        self.add_rubric(_ClosingRubric())
+        self.add_rubric(_ClosingRubric(self.close_sandbox))
 
     def backend_for(self, spec: SandboxSpec) -> str | None:
         """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
@@ -220,7 +218,13 @@ class SandboxedEnv(MultiTurnEnv):
             raise
         finally:
             if not is_kept:
-                await _close_sandbox(state)
+                await self.close_sandbox(state)
+
+    async def close_sandbox(self, state: State) -> None:
+        """Close the sandbox of an episode; nothing where that was done."""
+        sandbox = state.pop("sandbox", None)
+        if sandbox is not None:
+            await give_back_sandbox(sandbox.id)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._episode is not None and "sandbox" in self._episode.state:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
-from vfgym.envs.tool import ToolEnv
+from vfgym.envs.tool import ToolEnv, error_text
 from vfgym.errors import HookMissing
 from vfgym.messages import Message, ToolCall
 from vfgym.overrides import hook
@@ -24,8 +24,22 @@ class StatefulToolEnv(ToolEnv):
 
     _calls_overlap = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Define an environment (see `ToolEnv`).
+    def __init__(
+        self,
+        tools: Sequence[Callable[..., Any]] | None = None,
+        max_turns: int = 10,
+        error_formatter: Callable[[Exception], str] = error_text,
+        stop_errors: Sequence[type[Exception]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Define an environment.
+
+        Args:
+            tools: As of `ToolEnv`, as the next three.
+            max_turns: Most answers of the model in one episode.
+            error_formatter: Makes the text of a tool message of an exception.
+            stop_errors: Exceptions that end the episode with an error.
+            **kwargs: Passed to `ToolEnv`.
 
         Raises:
             HookMissing: If the class does not write `update_tool_args`.
@@ -37,7 +51,7 @@ class StatefulToolEnv(ToolEnv):
             )
         self.skipped_args: dict[str, list[str]] = {}
         """For each tool, the names of its hidden arguments."""
-        super().__init__(*args, **kwargs)
+        super().__init__(tools=tools, max_turns=max_turns, error_formatter=error_formatter, stop_errors=stop_errors, **kwargs)
 
     def add_tool(self, tool: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
         """Add a tool, for every episode that starts from now on.

@@ -66,6 +66,6 @@ async def test_harbor_tasks_are_built_from_their_dockerfiles(engine: Engine, tmp
         file.write("RUN touch /built\n")
     test = tmp_path / "greet" / "tests" / "test.sh"
     test.write_text(f"test -e /built || exit 1\n{test.read_text()}")
-    env = vf.HarborEnv(dataset_path=tmp_path, agent="oracle", backend="container")
+    env = vf.HarborEnv(None, tmp_path, agent="oracle", backend="container")
     [row] = await evaluated(env)
     assert (row["reward"], row["error"]) == (1.0, None)

@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.envs.recursion.metrics import BATCH, RecursionCounts
@@ -28,6 +28,7 @@ class CallsFromInside:
         definition: Definition,
         state: State,
         ask: Ask,
+        answer: Callable[[State, Ask, list[Message]], Awaitable[SubAnswer]],
         sub_model: SubModel | None,
         tools: Mapping[str, ToolFunction],
         most_at_once: int,
@@ -38,11 +39,12 @@ class CallsFromInside:
             definition: The environment.
             state: The episode.
             ask: Asks its model.
+            answer: Answers one prompt, of the conversation that this begins.
             sub_model: What sub-calls are like; None for no `llm_batch`.
             tools: The root tools, by name.
             most_at_once: How many sub-calls may wait for the model at once.
         """
-        self._definition, self._state, self._ask = definition, state, ask
+        self._definition, self._state, self._ask, self._answer_call = definition, state, ask, answer
         self._sub_model, self._tools = sub_model, tools
         self._may_ask = asyncio.Semaphore(most_at_once)
         self.counts = RecursionCounts()
@@ -93,7 +95,7 @@ class CallsFromInside:
         batch, root_turns = len(self.counts.batch_sizes), len(self._state["trajectory"])
         self.counts.batch_sizes.append(len(prompts))
         turns: list[list[TrajectoryStep]] = [[] for _ in prompts]
-        calls = [asyncio.ensure_future(self._answer(self._sub_model, *each)) for each in zip(conversations, turns, strict=True)]
+        calls = [asyncio.ensure_future(self._answer(*each)) for each in zip(conversations, turns, strict=True)]
         try:
             return [said.text for said in await asyncio.gather(*calls)]
         except Exception as error:  # a refused key or an unknown model is an error of an SDK's, and ends the run
@@ -107,18 +109,20 @@ class CallsFromInside:
                     step["extras"] |= {"is_sub_llm_call": True, "batch": batch, "request": number}
                     self.sub_steps.append((root_turns, step))
 
-    async def _answer(self, sub_model: SubModel, conversation: list[Message], steps: list[TrajectoryStep]) -> SubAnswer:
+    async def _answer(self, conversation: list[Message], steps: list[TrajectoryStep]) -> SubAnswer:
         """Answer one prompt, once it is its turn. That a prompt is too long is what its author reads as the answer."""
         async with self._may_ask:
             try:
-                said = await sub_model.answer(functools.partial(self._ask_and_record, steps), conversation)
+                said = await self._answer_call(self._state, functools.partial(self._ask_and_record, steps), conversation)
             except OverlongPromptError as error:
                 said = SubAnswer(f"Error: the prompt is too long for the model: {error}")
         self.counts.add_sub_answer(said)
         return said
 
-    async def _ask_and_record(self, steps: list[TrajectoryStep], messages: list[Message], tools: list[Tool]) -> Response:
-        response = await self._ask(messages, tools)
+    async def _ask_and_record(
+        self, steps: list[TrajectoryStep], messages: list[Message], tools: list[Tool], client: Any = None, model: str | None = None
+    ) -> Response:
+        response = await self._ask(messages, tools, client, model)
         self.counts.add_sub_response(response)
         steps.append(new_step(self._definition, self._state, messages, response))
         return response

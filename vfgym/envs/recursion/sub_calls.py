@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from vfgym.aio.threads import on_thread
 from vfgym.calls import is_awaitable
@@ -14,8 +14,13 @@ from vfgym.messages import Message, MessageTypes, Response, as_messages, content
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool, ToolFunction, as_tool, result_content
 
-Ask = Callable[[list[Message], list[Tool]], Awaitable[Response]]
-"""Asks the model of an episode to go on with a conversation, in which it may call tools."""
+
+class Ask(Protocol):
+    """Asks the model of an episode to go on with a conversation, in which it may call tools."""
+
+    async def __call__(self, messages: list[Message], tools: list[Tool], client: Any = None, model: str | None = None, /) -> Response:
+        """Return its answer, or that of another client or model."""
+
 
 _LAST = "You have used all of your turns with tools. Give your final answer now, from what you know."
 

@@ -13,6 +13,7 @@ from tests.agent_programs import LIBRARY, TALK, needs_sandbox
 from tests.harbor_tasks import TASKS, make_tasks
 from tests.verifiers_compat.models import evaluated, roles, rolled_out
 from verifiers_compat.envs.experimental.cli_agent_env import AgentError
+from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
 
 pytestmark = needs_sandbox
@@ -65,6 +66,72 @@ async def test_a_published_kind_of_subclass_is_rolled_out_with_documented_states
     assert {"agent_error", "agent_timeout", "num_turns"} < row["metrics"].keys()
 
 
+async def test_what_sandbox_mixin_has_works_in_the_sandbox_of_a_program(tmp_path: Path) -> None:
+    """§ CliAgentEnv: files, commands, retries, `start_agent` and what scores are given, as published packages call them."""
+    (tmp_path / "data.txt").write_text("from here")
+
+    class Checked(vf.CliAgentEnv):
+        async def post_sandbox_setup(self, state: vf.State) -> None:
+            await super().post_sandbox_setup(state)
+            sandbox_id = state["sandbox_id"]
+            await self.upload_file(sandbox_id, "/app/data.txt", str(tmp_path / "data.txt"))
+            await self.upload_content(
+                sandbox_id, LIBRARY + TALK + 'print(open("/app/data.txt").read(), os.environ["MODEL"])', "/app/agent.py"
+            )
+            made = await self.with_retry(self.sandbox_client.execute_command)(sandbox_id, "mkdir -p /out && echo made", timeout=60)
+            state["made"] = made.stdout
+
+        def get_sandbox_resources(self, state: vf.State) -> dict[str, Any]:
+            return {**super().get_sandbox_resources(state), "memory_gb": 1}
+
+        async def build_env_vars(self, state: vf.State) -> dict[str, str]:
+            env_vars = await super().build_env_vars(state)
+            return {**env_vars, "MODEL": env_vars["OPENAI_MODEL"]}
+
+        async def start_agent(self, state: vf.State) -> None:
+            state["active"] = list(self.active_sandboxes) == [state["sandbox_id"]]
+            await super().start_agent(state)
+
+        async def post_rollout(self, state: vf.State) -> None:
+            await super().post_rollout(state)
+            job = await self.run_background_job(state, "cp /app/data.txt /out/copy.txt", timeout=60, working_dir="/out")
+            state["copied"] = (job.exit_code, await self.read_file(state["sandbox_id"], "/out/copy.txt"))
+
+    async def tested(state: vf.State) -> float:
+        left = await state["sandbox_client"].execute_command(state["sandbox_id"], "cat /out/copy.txt")
+        return float(left.stdout == "from here")
+
+    env = Checked("python3 agent.py", dataset=ROWS, rubric=vf.Rubric(tested), keep_sandbox_for_scoring=True, max_retries=2, base_delay=0.0)
+    assert (env.labels, env.cpu_cores, env.timeouts.read_file, env.keep_sandbox_for_scoring) == ([], 1, 10, True)
+    columns = ["made", "agent_stdout", "copied", "active"]
+    [row] = await evaluated(env, "one", "yes", state_columns=columns)
+    assert [row[name] for name in columns] == ["made\n", "one\nyes\nfrom here m\n", [0, "from here"], True]
+    assert (row["reward"], row["metrics"]["sandbox_oom"], row["metrics"]["sandbox_timeout"], sandboxes_in_use()) == (1.0, 0.0, 0.0, [])
+    assert env.active_sandboxes == set()
+
+
+async def test_a_program_that_ends_well_before_it_asks_is_scored(caplog: pytest.LogCaptureFixture) -> None:
+    def printed(state: vf.State) -> float:
+        return float(state["agent_stdout"] == "nothing to do\n")
+
+    [row] = await evaluated(vf.CliAgentEnv("echo nothing to do", dataset=ROWS, rubric=vf.Rubric(printed)), "never")
+    assert (row["reward"], row["error"], row["completion"], row["stop_condition"]) == (1.0, None, [], "agent_completed")
+    assert "before it asked its model anything" in caplog.text
+
+
+def test_errors_that_may_pass_are_told_from_those_that_stay() -> None:
+    from verifiers_compat.envs.experimental import sandbox_mixin
+    from verifiers_compat.envs.sandbox_env import AdvancedConfigs, CommandTimeoutError
+
+    passing, lasting = vf.SandboxError("no room"), vf.SandboxError("its programs used up its memory")
+    lasting.failure_cause = "policy"
+    cases = {passing: (True, True), lasting: (False, False), ValueError(): (False, False), CommandTimeoutError("a", "b", 1): (False, True)}
+    for error, expected in cases.items():
+        told = sandbox_mixin.is_retryable_sandbox_api_error(error), sandbox_mixin.is_retryable_sandbox_read_error(error)
+        assert (type(error), told) == (type(error), expected)
+    assert AdvancedConfigs(region="eu").model_dump() == {"region": "eu"}
+
+
 async def test_a_program_that_fails_is_an_agent_error() -> None:
     state = await rolled_out(vf.CliAgentEnv("exit 5", dataset=ROWS), "never")
     assert isinstance(state["error"], AgentError)
@@ -73,7 +140,7 @@ async def test_a_program_that_fails_is_an_agent_error() -> None:
 
 
 async def test_harbor_tasks_are_rows_with_documented_fields(tmp_path: Path) -> None:
-    env = vf.HarborEnv(dataset_path=make_tasks(tmp_path, "greet", "link"), tasks=["greet"], agent="oracle", backend="bwrap")
+    env = vf.HarborEnv(None, make_tasks(tmp_path, "greet", "link"), tasks=["greet"], agent="oracle", backend="bwrap")
     [row] = env.get_dataset()
     assert row["prompt"] == [{"role": "user", "content": TASKS["greet"][0]}]
     assert (row["info"]["task_name"], row["info"]["task_dir"]) == ("greet", str(tmp_path / "greet"))

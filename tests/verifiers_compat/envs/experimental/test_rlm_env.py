@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 
 from tests.agent_programs import needs_sandbox
-from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
+from tests.verifiers_compat.models import Model, calling, evaluated, rolled_out, texts
 from verifiers_compat.alias import install, uninstall
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
@@ -98,6 +100,44 @@ async def test_hooks_and_the_system_prompt_are_those_of_packages(vf: Any) -> Non
     assert state["prompt"][-1]["content"] == "Use the shell.\n\nHow many pages?"
     assert texts(state["completion"])[0].startswith(f"{state['sandbox_id']}\n12\n")
     assert texts(state["completion"])[0].endswith("llm_batch: not found")
+
+
+async def test_sub_calls_are_answered_as_a_package_answers_them(vf: Any) -> None:
+    """An override of `_run_sub_llm` changes what is asked, or asks nobody; both are counted."""
+
+    class Answering(vf.RLMEnv):
+        async def _run_sub_llm(self, state: Any, client: Any, model: str, messages: Any) -> Any:
+            if "a" in messages[-1]["content"].split():
+                return {"final_content": "known", "total_prompt_tokens": 3, "total_completion_tokens": 2, "num_turns": 1}
+            result = await super()._run_sub_llm(state, client, "other", [{"role": "user", "content": messages[-1]["content"] + "!"}])
+            assert (result["num_turns"], result["turns"][0]["prompt_messages"][0]["content"]) == (1, "count b!")
+            return {**result, "final_content": result["final_content"].upper()}
+
+    show = 'print(llm_batch(["count " + page for page in context["pages"]]))\nanswer["ready"] = True'
+    env = Answering(dataset=ROWS, repl_language="python", include_sub_llm_in_trajectory=True)
+    model = Model(lambda number, state: [calling(("call_python_repl", {"code": show})), "one"][number])
+    state = await env.rollout(env.get_dataset()[0], model, "m")
+    assert (state["error"], texts(state["completion"])) == (None, ["['known', 'ONE']"])
+    assert [prompt[-1]["content"] for prompt in model.prompts][1] == "count b!"
+    assert [step["extras"].get("is_sub_llm_call", False) for step in state["trajectory"]] == [False, True]
+    counts = state["recursion_counts"]
+    assert (counts.sub_turns, counts.sub_prompt_tokens, counts.sub_completion_tokens) == (2, 3, 2)
+
+
+async def test_files_are_kept_where_that_is_asked_for(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    class Looking(vf.RLMEnv):
+        async def post_rollout(self, state: Any) -> None:
+            state["seen"] = sorted(path.name for path in Path(state["rlm_fs_root"]).iterdir())
+
+    write = calling(("call_bash_repl", {"code": "echo hi > note.txt; ln -s /etc/passwd link"}))
+    state = await rolled_out(Looking(dataset=ROWS, retain_filesystem_after_rollout=True), write, "done")
+    assert (state["error"], state["seen"]) == (None, ["context.json", "note.txt"])
+    assert (Path(state["rlm_fs_root"], "note.txt").read_text(), state["rlm_fs_root_remote"]) == ("hi\n", "/workspace")
+    before = sorted(tmp_path.iterdir())
+    state = await rolled_out(vf.RLMEnv(dataset=ROWS), write, "done")
+    assert ("rlm_fs_root" in state, sorted(tmp_path.iterdir())) == (False, before)
 
 
 def test_what_is_not_offered_is_refused(vf: Any) -> None:

@@ -18,8 +18,8 @@ class HarborEnv(CliAgentEnv, harbor.HarborEnv):
 
     def __init__(
         self,
-        run_command: str | None = None,
-        dataset_path: str | os.PathLike[str] = "",
+        run_command: str | None,
+        dataset_path: str | os.PathLike[str],
         tasks: Iterable[str] | None = None,
         agent_workdir: str = "/app",
         docker_image: str = DEFAULT_IMAGE,
@@ -32,7 +32,7 @@ class HarborEnv(CliAgentEnv, harbor.HarborEnv):
         """Define an environment.
 
         Args:
-            run_command: The line that a shell of the sandbox runs.
+            run_command: The line that a shell of the sandbox runs; None where there is an agent.
             dataset_path: A folder of task folders, or one of these.
             tasks: Which tasks, by the names of their folders; None for all.
             agent_workdir: Where the program works.
