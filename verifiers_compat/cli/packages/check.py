@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib.resources
 import json
@@ -14,13 +13,16 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from verifiers_compat.alias import REAL
+from verifiers_compat.cli.packages.classes import OwnClass, Use
+from verifiers_compat.cli.packages.hierarchies import Hierarchies
 from verifiers_compat.cli.packages.imports import Source
 from verifiers_compat.cli.packages.needs import Need, find_needs, read_distributions
-from verifiers_compat.cli.packages.offers import NotOffered, find_offer, find_refused
+from verifiers_compat.cli.packages.offers import NotOffered, find_offer, find_refused, offered_or_none
 from verifiers_compat.cli.packages.sources import LOADER, defines, read_sources
 from verifiers_compat.cli.packages.targets import Target
-from verifiers_compat.cli.packages.uses import OwnClass, Use, Uses, find_uses
+from verifiers_compat.cli.packages.uses import Uses, find_uses
 from verifiers_compat.cli.requirements import Requirements, requirements_of
+from vfgym.errors import ConfigurationError
 
 _DOCUMENTED_PRIVATE = frozenset({"_get_reward_func_names", "_get_reward_funcs", "_get_reward_weights"})
 """Methods that published packages rely on, although their names are private."""
@@ -66,6 +68,13 @@ class Variable(Found):
     is_set: bool
 
 
+class Image(Found):
+    """A container image that sandboxes are asked for."""
+
+    problem: str | None
+    """Why it cannot run here."""
+
+
 class Report(BaseModel):
     """What a package uses and what it will find here."""
 
@@ -80,6 +89,7 @@ class Report(BaseModel):
     subclasses: list[Subclass]
     differences: list[Difference]
     imports: list[Need]
+    images: list[Image]
     variables: list[Variable]
     datasets: list[Found]
     """Data sets from the network. An empty name is chosen when the package runs."""
@@ -113,20 +123,36 @@ def check_package(requirements: Requirements, target: Target) -> Report:
     needs = find_needs(sources, requirements.install)
     problems = _find_problems(requirements.name, sources)
     extras = read_distributions().extras
+    images = [Image(name=name, places=places, problem=find_image_problem(name)) for name, places in _join(uses.images)]
+    is_here = all(each.is_optional for each in offers.absent) and all(each.problem is None for each in images)
     return Report(
         package=requirements.name,
-        is_complete=not problems and all(each.is_optional for each in offers.absent) and all(each.status != "missing" for each in needs),
+        is_complete=not problems and is_here and all(each.status != "missing" for each in needs),
         problems=problems,
         offered=sorted(offers.found),
         absent=offers.absent,
         subclasses=offers.subclasses,
         differences=[row for row in read_differences() if offers.words.intersection(row.uses)],
         imports=needs,
+        images=images,
         variables=[Variable(name=name, places=places, is_set=bool(os.environ.get(name))) for name, places in _join(uses.variables)],
         datasets=[Found(name=name, places=places) for name, places in _join(uses.datasets)],
         extras=sorted({extras[name] for name in offers.words & extras.keys()}),
         unknown_extras=list(requirements.unknown_extras),
     )
+
+
+def find_image_problem(image: str) -> str | None:
+    """Return why sandboxes of an image cannot be made on this machine, or None if they can."""
+    from verifiers_compat.envs.sandbox_arguments import spec_of_arguments
+    from vfgym.sandboxes import SandboxSpec
+    from vfgym.sandboxes.creation import check_spec
+
+    try:
+        check_spec(spec_of_arguments(SandboxSpec(), None, docker_image=image))
+    except ConfigurationError as error:
+        return str(error)
+    return None
 
 
 def _find_problems(package: str, sources: Sequence[Source]) -> list[str]:
@@ -154,13 +180,20 @@ class _Offers:
         """What differences and extras go by: names of what is used, of its bases, of overridden methods and keyword arguments."""
         self.subclasses: list[Subclass] = []
         self._absent: dict[tuple[str, str], Absent] = {}
-        self._own = {each.path: each for each in uses.classes}
+        own = {each.path for each in uses.classes}
+        constructors = [use for each in uses.classes for use in each.inherited if use.path == "__init__"]
+        given = {
+            name for use in [*constructors, *uses.calls] for name in use.keywords
+        }  # environments make attributes of what they are given
+        self._classes = Hierarchies(uses.classes, uses.written | given)
         for use in uses.names:
             self._add_name(use)
         for use in uses.calls:
-            self._add_call(use)
+            self._add_call(use, is_own=use.path in own)
         for each in uses.classes:
             self._add_class(each)
+        for finding in [*self._classes.find(), *self._classes.find_in_objects(uses.asked)]:
+            self._note_absence(finding.name, finding.reason, finding.use)
 
     @property
     def absent(self) -> list[Absent]:
@@ -177,15 +210,10 @@ class _Offers:
             self.found.add(use.path)
             self.words |= {name, *_own_bases(target)}
 
-    def _add_call(self, use: Use) -> None:
+    def _add_call(self, use: Use, *, is_own: bool) -> None:
         """Note the keyword arguments of a call: of something of verifiers, or of a class of the package that has its base's constructor."""
-        path: str | None = use.path
-        if use.path in self._own:
-            own = self._own[use.path]
-            has_constructor = any(each.path == "__init__" for each in own.methods)
-            path = None if has_constructor else next(iter(self._bases_of(own)[0]), None)
-        target = _offered_or_none(path) if path is not None else None
-        if path is not None and target is not None:
+        path, target = (self._classes.constructor_of(use.path) or ("", None)) if is_own else (use.path, offered_or_none(use.path))
+        if target is not None:
             self.words.update(use.keywords)
             for keyword in find_refused(target, use.keywords):
                 self._note_absence(f"{path}({keyword}=...)", f"it takes no argument {keyword!r} here", use)
@@ -196,52 +224,24 @@ class _Offers:
         noted.is_optional = noted.is_optional and use.is_optional
 
     def _add_class(self, each: OwnClass) -> None:
-        """Note what a class of the package overrides of its base, and what it expects of it that is not there."""
-        paths, defined = self._bases_of(each)
-        bases = {path: target for path in paths if isinstance(target := _offered_or_none(path), type)}
+        """Note what a class of the package overrides of its bases."""
+        bases = self._classes.named_bases(each.path)
         if not bases:
             return
-        base = next(iter(bases))
-        overridden = [use for use in each.methods if not use.path.startswith("__") and _has_any(bases.values(), use.path)]
+        for use in each.inherited:
+            self.words.update(use.keywords if use.path == "__init__" else ())
+        overridden = [each.use for each in each.methods if not each.use.path.startswith("__") and _has_any(bases.values(), each.use.path)]
         overrides = sorted({use.path for use in overridden if not use.path.startswith("_") or use.path in _DOCUMENTED_PRIVATE})
         self.subclasses.append(Subclass(name=each.path, base=", ".join(bases), overrides=overrides))
         self.words.update(overrides)
         for use in overridden:
             if use.path not in overrides:
-                self._note_absence(f"{base}.{use.path}", "its own method takes the place of a private one of this library: rename it", use)
-        for use in each.inherited:
-            if use.path == "__init__":
-                self._add_call(dataclasses.replace(use, path=base))
-            elif len(bases) == len(paths) and use.path not in defined and not _has_any(bases.values(), use.path):
-                self._note_absence(f"{base}.{use.path}", "the class has no such method here", use)
-
-    def _bases_of(self, each: OwnClass) -> tuple[list[str], set[str]]:
-        """Return the paths of the bases of a class that are not the package's, and the methods of those that are."""
-        paths: list[str] = []
-        defined: set[str] = set()
-        waiting, seen = list(each.bases), {each.path}
-        while waiting:
-            path = waiting.pop(0)
-            if path in seen:
-                continue
-            seen.add(path)
-            if path in self._own:
-                defined.update(use.path for use in self._own[path].methods)
-                waiting += self._own[path].bases
-            else:
-                paths.append(path)
-        return paths, defined
+                reason = "its own method takes the place of a private one of this library: rename it"
+                self._note_absence(f"{next(iter(bases))}.{use.path}", reason, use)
 
 
 def _has_any(owners: Iterable[type], name: str) -> bool:
     return any(hasattr(owner, name) for owner in owners)
-
-
-def _offered_or_none(path: str) -> Any:
-    try:
-        return find_offer(path) if path.startswith("verifiers.") else None
-    except NotOffered:
-        return None
 
 
 def _own_bases(target: Any) -> set[str]:

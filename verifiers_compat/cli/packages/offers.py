@@ -68,3 +68,11 @@ def find_refused(target: Any, keywords: tuple[str, ...]) -> list[str]:
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return []
     return [name for name in keywords if name not in {each.name for each in parameters}]
+
+
+def offered_or_none(path: str) -> Any:
+    """Return what a dotted path means here; None where it is not of verifiers, not here, or not known before it runs."""
+    try:
+        return find_offer(path) if path.startswith(f"{ALIAS}.") else None
+    except NotOffered:
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from verifiers_compat.cli.packages.check import Found, Report, Variable
+from verifiers_compat.cli.packages.check import Found, Image, Report, Variable
 from verifiers_compat.cli.packages.needs import Need
 
 _WIDTH = 80
@@ -31,6 +31,7 @@ def report_lines(report: Report) -> Iterator[str]:
     yield from _section("imports", map(_import_line, report.imports))
     yield from _section("extras of this library for what it uses", [f"vfgym[{each}]" for each in report.extras])
     yield from _section("extras of verifiers that nothing here stands for", report.unknown_extras)
+    yield from _section("images of sandboxes", map(_image_line, report.images))
     yield from _section("environment variables", map(_variable_line, report.variables))
     yield from _section("data sets, from the network", map(_dataset_line, report.datasets))
     yield ""
@@ -73,6 +74,10 @@ def _import_line(need: Need) -> str:
     todo = f". Run: pip install {need.requirement or need.module}" if need.status == "missing" else ""
     places = f" ({_places(need.places)})" if need.status != "installed" else ""
     return f"{need.module}{places}: {_STATUS[need.status]}{brought}{todo}"
+
+
+def _image_line(image: Image) -> str:
+    return f"{image.name} ({_places(image.places)}): {image.problem or 'sandboxes of it can be made here'}"
 
 
 def _variable_line(variable: Variable) -> str:

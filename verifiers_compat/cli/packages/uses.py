@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from verifiers_compat.cli.packages.classes import OwnClass, Use, keywords_of, read_class
 from verifiers_compat.cli.packages.imports import Source, find_imports, walk
 
 PEER = "verifiers"
@@ -20,35 +21,8 @@ _FILE_FORMATS = frozenset({"arrow", "csv", "imagefolder", "json", "pandas", "par
 """Names by which `load_dataset` reads files."""
 
 
-@dataclass(frozen=True)
-class Use:
-    """A place where something is used."""
-
-    path: str
-    """Dotted path of the name, as the module's imports make it."""
-    file: str
-    line: int
-    is_optional: bool = False
-    keywords: tuple[str, ...] = ()
-    """Keyword arguments that it is called with here."""
-
-    @property
-    def place(self) -> str:
-        """The file and the line."""
-        return f"{self.file}:{self.line}"
-
-
-@dataclass(frozen=True)
-class OwnClass:
-    """A class of the package."""
-
-    path: str
-    bases: tuple[str, ...]
-    """Dotted paths of its bases, as far as they have one."""
-    methods: tuple[Use, ...]
-    """What it defines: the path is the method's name."""
-    inherited: tuple[Use, ...]
-    """What it asks ``super()`` for: the path is the attribute's name."""
+_SANDBOX_FIELDS = frozenset({"cpu_cores", "memory_gb", "disk_size_gb", "gpu_count", "timeout_minutes", "start_command", "workdir"})
+"""Fields of a sandbox's configuration, by which a mapping is known to be one."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +34,12 @@ class Uses:
     calls: tuple[Use, ...]
     """What is called with keyword arguments, as far as it has a path."""
     classes: tuple[OwnClass, ...]
+    written: frozenset[str]
+    """Names of attributes that are written to any object."""
+    asked: tuple[tuple[str, Use], ...]
+    """Methods that are called of objects whose class is known: the path of the class, and the name of the method."""
+    images: tuple[Use, ...]
+    """Container images: the path is the name."""
     variables: tuple[Use, ...]
     """Environment variables: the path is the name."""
     datasets: tuple[Use, ...]
@@ -73,6 +53,9 @@ def find_uses(sources: Sequence[Source]) -> Uses:
         names=tuple(use for each in readers for use in each.find_names()),
         calls=tuple(use for each in readers for use in each.find_calls()),
         classes=tuple(found for each in readers for found in each.find_classes()),
+        written=frozenset(name for each in readers for name in each.find_written()),
+        asked=tuple(found for each in readers for found in each.find_asked()),
+        images=tuple(use for each in readers for use in each.find_images()),
         variables=tuple(use for each in readers for use in each.find_variables()),
         datasets=tuple(use for each in readers for use in each.find_datasets()),
     )
@@ -90,6 +73,9 @@ class _Reader:
             node.name: f"{source.module}.{node.name}" for node, _ in self._nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)
         }
         self._texts: dict[str, str] = {}
+        self._made_by: dict[str, set[str | None]] = {}
+        """For each name, what its values are made by, or None for what is not made by a call."""
+        self._known_targets: set[int] = set()
         for node, _ in self._nodes:
             self._note_values(node)
 
@@ -99,7 +85,14 @@ class _Reader:
             path = self._path(node.value)
             if path is not None:
                 self._targets[node.targets[0].id] = path
+            if isinstance(node.value, ast.Call):
+                self._made_by.setdefault(node.targets[0].id, set()).add(self._path(node.value.func))
+                self._known_targets.add(id(node.targets[0]))
             self._note_text(node.targets[0].id, node.value)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in self._known_targets:
+            self._made_by.setdefault(node.id, set()).add(None)
+        elif isinstance(node, ast.arg):
+            self._made_by.setdefault(node.arg, set()).add(None)
         elif isinstance(node, ast.arguments):
             positional = [*node.posonlyargs, *node.args]
             for argument, default in zip(reversed(positional), reversed(node.defaults), strict=False):
@@ -141,24 +134,40 @@ class _Reader:
     def find_calls(self) -> Iterator[Use]:
         for node, is_optional in self._nodes:
             path = self._path(node.func) if isinstance(node, ast.Call) else None
-            if path is not None and isinstance(node, ast.Call) and (keywords := _keywords_of(node)):
+            if path is not None and isinstance(node, ast.Call) and (keywords := keywords_of(node)):
                 yield self._use(path, node, is_optional, keywords)
 
     def find_classes(self) -> Iterator[OwnClass]:
         for node, _ in self._nodes:
             if isinstance(node, ast.ClassDef):
-                bases = [self._path(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
-                methods = [self._use(each.name, each) for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
-                yield OwnClass(
-                    f"{self._source.module}.{node.name}", tuple(filter(None, bases)), tuple(methods), tuple(self._find_inherited(node))
-                )
+                yield read_class(node, self._source.module, self._source.file, self._path)
 
-    def _find_inherited(self, owner: ast.ClassDef) -> Iterator[Use]:
-        calls = {id(node.func): node for node in ast.walk(owner) if isinstance(node, ast.Call)}
-        for node, is_optional in walk(owner):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call) and _is_super(node.value):
-                call = calls.get(id(node))
-                yield self._use(node.attr, node, is_optional, _keywords_of(call) if call else [])
+    def find_written(self) -> Iterator[str]:
+        for node, _ in self._nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                yield node.attr
+
+    def find_asked(self) -> Iterator[tuple[str, Use]]:
+        for node, is_optional in self._nodes:
+            func = node.func if isinstance(node, ast.Call) else None
+            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and isinstance(node, ast.Call):
+                makers = self._made_by.get(func.value.id, set())
+                maker = next(iter(makers)) if len(makers) == 1 else None
+                if maker is not None and func.value.id not in self._targets:
+                    yield maker, self._use(func.attr, node, is_optional, keywords_of(node))
+
+    def find_images(self) -> Iterator[Use]:
+        for node, is_optional in self._nodes:
+            for name, value in _named_values(node):
+                text = self._text(value)
+                if text and (name == "docker_image" or (name == "image" and self._is_about_sandboxes(node))):
+                    yield self._use(text, value if value is not None else node, is_optional)
+
+    def _is_about_sandboxes(self, node: ast.AST) -> bool:
+        """Say whether what has an ``image`` is called by verifiers, or is a mapping with another field of a sandbox's."""
+        if isinstance(node, ast.Call):
+            return (self._path(node.func) or "").startswith(f"{PEER}.")
+        return isinstance(node, ast.Dict) and any(self._text(key) in _SANDBOX_FIELDS for key in node.keys)
 
     def find_variables(self) -> Iterator[Use]:
         for node, is_optional in self._nodes:
@@ -191,9 +200,17 @@ class _Reader:
                     yield self._use(name, node, is_optional)
 
 
-def _keywords_of(call: ast.Call) -> list[str]:
-    return [each.arg for each in call.keywords if each.arg is not None]
-
-
-def _is_super(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == "super"
+def _named_values(node: ast.AST) -> Iterator[tuple[str | None, ast.expr | None]]:
+    """Yield what is given a name: as an argument, by default, by assignment or as an item."""
+    if isinstance(node, ast.Call):
+        yield from ((each.arg, each.value) for each in node.keywords)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from ((each.id if isinstance(each, ast.Name) else getattr(each, "attr", None), node.value) for each in targets)
+    elif isinstance(node, ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        yield from ((each.arg, value) for each, value in zip(reversed(positional), reversed(node.defaults), strict=False))
+        yield from ((each.arg, value) for each, value in zip(node.kwonlyargs, node.kw_defaults, strict=True))
+    elif isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from ((str(each.value), value) for each, value in pairs if isinstance(each, ast.Constant))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -152,6 +153,181 @@ def test_methods_that_hide_private_ones_of_this_library_are_named(check: Callabl
     )
     assert [(each.name, each.places) for each in report.absent] == [("verifiers.ToolEnv._score", ["word_count.py:3"])]
     assert "rename it" in report.absent[0].reason
+
+
+COOPERATIVE = """
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+import verifiers as vf
+
+T = TypeVar("T")
+
+class Counts:
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.count = 0
+
+    def bump(self, by=1):
+        self.count += by
+        self.note(by)  # which a class beside it has
+
+class Named(vf.XMLParser):
+    def __init__(self, colour, **kwargs):
+        super().__init__(fields=["a"], **kwargs)
+        self.colour = colour
+
+class Inner(Named):
+    def __init__(self, **kwargs):
+        super().__init__(colour=1, answer_field="a", **kwargs)
+
+class Base(vf.StatefulToolEnv, ABC):
+    def __init__(self, shade=0, **kwargs):
+        super().__init__(**kwargs)
+        self.paint = lambda: shade
+
+    @abstractmethod
+    def choose(self): ...
+
+    async def update_tool_args(self, tool_name, tool_args, messages, state, **kwargs):
+        self.paint(); self.choose(); self.judge(); self.error_formatter(ValueError()); self.logger.info("x"); self.given_to_it()
+        return tool_args
+
+class Game(Counts, Base, Generic[T]):
+    judge: Any = None
+
+    def __init__(self, tool, **kwargs):
+        super().__init__(shade=1, given_to_it=tool, max_turns=3, **kwargs)
+        self.add_tool(tool, args_to_skip=["state"])
+        self.bump(by=2)
+
+    def choose(self): ...
+    def note(self, by): ...
+
+    @vf.stop(priority=3)
+    async def done(self, state) -> bool:
+        return False
+
+    @staticmethod
+    def is_fine(text): ...
+
+    @classmethod
+    def make(cls): return cls(tool=None)
+
+    async def is_completed(self, state, **kwargs):
+        return await super().is_completed(state, **kwargs)
+
+    async def env_response(self, messages, state, *args, **kwargs):
+        return await super().env_response(messages, state)
+
+@dataclasses.dataclass
+class Reads(vf.Parser):
+    field: str = "x"
+    def parse(self, text): return getattr(self, self.field)(text)
+
+class Calls(vf.Rubric):
+    def __getattr__(self, name): return lambda: name
+    def __call__(self): return self.anything()
+
+Reads(field="y")
+Inner(anything=1)
+env = Game(None)
+env.extra = lambda: 1
+env.extra(); env.add_rubric(vf.Rubric()); env.set_kwargs(x=1)
+rubric = vf.Rubric()
+rubric.add_reward_func(print, weight=1.0)
+group = vf.EnvGroup([])
+with open("x") as group:
+    group.read()
+def use(rubric): rubric.anything()
+"""
+
+
+def test_classes_that_work_together_raise_no_alarm(check: Callable[..., Report]) -> None:
+    """What one passes on to the next, has from its neighbour, is given, or makes up, is not missing."""
+    report = check(COOPERATIVE)
+    assert names_of(report) == {}
+    assert report.is_complete
+    described = {each.name.partition(".")[2]: (each.base, each.overrides) for each in report.subclasses}
+    assert described["Game"] == ("verifiers.StatefulToolEnv", ["env_response", "is_completed"])
+    assert described["Inner"] == ("verifiers.XMLParser", [])
+    assert "Counts" not in described
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "reason"),
+    [
+        (
+            "class A(vf.MultiTurnEnv):\n    def is_completed(self, messages, state): ...",
+            "A",
+            r"is_completed\(self, state\b.*got is_completed",
+        ),
+        ("class A(vf.ToolEnv):\n    async def env_response(self, messages): ...", "A", r"must have env_response\(self, messages, state"),
+        ("class A(vf.ToolEnv):\n    def setup_state(self, state, *, seed): ...", "A", "setup_state"),
+        ("class A(vf.ToolEnv):\n    @vf.stop\n    def done(self, messages, state): ...", "A", "messages"),
+        ("class A(vf.Parser):\n    @property\n    def parse(self): ...", "A", "must be a method"),
+        ("class M:\n    def parse(self): ...\nclass A(M, vf.Parser): ...", "A", r"must have parse\(self, text\)"),
+        (
+            "class A(vf.ToolEnv):\n    def f(self): self.add_tool(print, args_to_skip=['x'])",
+            "ToolEnv.add_tool(args_to_skip=...)",
+            "no argument",
+        ),
+        ("env = vf.ToolEnv()\nenv.add_tool(print, args_to_skip=['x'])", "ToolEnv.add_tool(args_to_skip=...)", "no argument"),
+        ("class A(vf.ToolEnv): ...\nenv = A()\nenv.vanished()", "word_count.A.vanished", "no such method"),
+        ("class A(vf.SandboxEnv):\n    async def f(self): await self.vanished('x')", "SandboxEnv.vanished", "no such method"),
+        (
+            "from verifiers.envs.experimental.sandbox_mixin import SandboxMixin\n"
+            "class A(SandboxMixin, vf.ToolEnv):\n    async def f(self): await self.upload_all('x')",
+            "envs.experimental.sandbox_mixin.SandboxMixin.upload_all",
+            "no such method",
+        ),
+        (
+            "class B(vf.XMLParser):\n    def __init__(self, colour): super().__init__(['a'], shade=1)\nclass A(B):\n"
+            "    def __init__(self): super().__init__(colour=1)",
+            "XMLParser(shade=...)",
+            "no argument 'shade'",
+        ),
+    ],
+)
+def test_what_a_hierarchy_asks_for_is_held_against_what_is_here(check: Callable[..., Report], code: str, name: str, reason: str) -> None:
+    report = check(f"import verifiers as vf\n{code}\n")
+    [(found, told)] = names_of(report).items()
+    assert found == name
+    assert re.search(reason, told)
+    assert not report.is_complete
+
+
+def test_the_line_of_a_hook_that_does_not_fit_is_named(check: Callable[..., Report]) -> None:
+    """The class that refines its class is not blamed once more."""
+    code = "class A(vf.MultiTurnEnv):\n    x = 1\n    def is_completed(self, messages, state): ...\nclass B(A): ...\n"
+    report = check(f"import verifiers as vf\n{code}")
+    assert [each.places for each in report.absent] == [["word_count.py:4"]]
+
+
+def test_classes_whose_bases_nobody_knows_are_left_alone(check: Callable[..., Report]) -> None:
+    code = (
+        "import left_pad\nclass A(left_pad.Base, vf.ToolEnv):\n    def __init__(self): super().__init__(a=1)\n"
+        "    def f(self): self.whatever(); super().whatever()\nclass B(A):\n    def f(self): self.whatever()\n"
+    )
+    assert names_of(check(f"import verifiers as vf\n{code}", ["left-pad"])) == {}
+
+
+def test_images_are_held_against_what_this_machine_can_run(check: Callable[..., Report]) -> None:
+    report = check(
+        "import verifiers as vf\nfrom verifiers.v1 import SandboxConfig\nIMAGE = 'owner/image:1'\n"
+        "def make(docker_image='python:3.11-slim'):\n    vf.SandboxEnv(docker_image=IMAGE)\n"
+        "SandboxConfig(image='other/image:2')\nsandbox = {'image': 'third/image', 'cpu_cores': 2}\npart = {'image': 'data:image/png'}\n"
+    )
+    found = {each.name: (each.places, each.problem) for each in report.images}
+    assert found.keys() == {"owner/image:1", "python:3.11-slim", "other/image:2", "third/image"}
+    assert found["owner/image:1"][0] == ["word_count.py:5"]
+    assert report.is_complete is all(problem is None for _, problem in found.values())
+    from verifiers_compat.envs.sandbox_arguments import spec_of_arguments
+    from vfgym.sandboxes import SandboxSpec
+
+    with pytest.raises(ConfigurationError) as refused:
+        spec_of_arguments(SandboxSpec(), None, docker_image="owner/image:1")
+    assert found["owner/image:1"][1] == str(refused.value)
 
 
 def test_differences_are_those_of_what_is_used(check: Callable[..., Report]) -> None:
