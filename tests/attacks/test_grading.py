@@ -113,7 +113,17 @@ def pytest_runtest_makereport():
     out = yield
     out.get_result().outcome = "passed"
 """
+LIBRARY = r"""#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+__attribute__((constructor)) void write_reward(void) {
+    int reward = open("/logs/verifier/reward.txt", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (reward >= 0) { write(reward, "1\n", 2); close(reward); chmod("/logs/verifier/reward.txt", 0444); }
+}
+"""
 CHEATS = {
+    "a library that writes the reward": f"cat > evil.c <<'X'\n{LIBRARY}X\ngcc -w -shared -fPIC -o evil.so evil.c &&"
+    " echo /app/evil.so > /etc/ld.so.preload",
     "a library that every program loads": "cp /bin/true /tmp/x.so; echo /tmp/x.so > /etc/ld.so.preload;"
     " printf '#!/bin/sh\\nexit 0\\n' > /tmp/grep; chmod +x /tmp/grep; mv /usr/bin/grep /usr/bin/g; cp /tmp/grep /usr/bin/grep; mv /bin /b;"
     " cp -r /b /bin; cp /tmp/grep /bin/grep",
@@ -165,8 +175,11 @@ def test_a_program_does_not_change_what_tests_it(cheat: str, tmp_path: Path) -> 
 AS_A_PLAIN_USER = """
 import json, os, sys
 from pathlib import Path
+import aiohttp.web
 from tests.attacks import test_grading
-from vfgym.sandboxes import backends
+from vfgym.sandboxes import bwrap, cgroups, local
+for cached in (local.find_interpreter, bwrap._find_problem, cgroups._find_parents):  # what root found
+    cached.cache_clear()
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 os.environ["HOME"] = sys.argv[1]
 cheats = {"none": "touch done", **test_grading.CHEATS}

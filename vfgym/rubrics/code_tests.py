@@ -41,8 +41,8 @@ leave(0)
 """Runs in the sandbox: what it prints last, with a word that only this run has, says how many tests passed. A code that ends the
 interpreter before says nothing; one that searches its interpreter for the word can say what it likes."""
 
-_PYTEST = ("pytest", "_pytest", "iniconfig", "packaging", "pluggy", "pygments")
-"""The packages that pytest consists of."""
+_PYTEST = ("pytest", "_pytest", "py.py", "iniconfig", "packaging", "pluggy", "pygments")
+"""The packages and modules that pytest consists of."""
 
 
 def read_tests(info: Any) -> list[Any]:
@@ -69,12 +69,12 @@ def read_tests(info: Any) -> list[Any]:
 
 
 def find_pytest() -> tuple[list[str], dict[str, str]]:
-    """Return the folders of the pytest that is installed here, and the variables by which it is found; nothing where there is none."""
+    """Return the files and folders of the pytest that is installed here, and the variables by which it is found; nothing where there is none."""
     found = importlib.util.find_spec("pytest")
     if found is None or found.origin is None:
         return [], {}
     site = Path(found.origin).parents[1]
-    folders = [str(site / name) for name in _PYTEST if (site / name).is_dir()]
+    folders = [str(site / name) for name in _PYTEST if (site / name).exists()]
     return folders, {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
