@@ -69,7 +69,7 @@ def read_tests(info: Any) -> list[Any]:
 
 
 def find_pytest() -> tuple[list[str], dict[str, str]]:
-    """Return the files and folders of the pytest that is installed here, and the variables by which it is found; nothing where there is none."""
+    """Return where the pytest that is installed here lies, and the variables by which it is found; nothing where there is none."""
     found = importlib.util.find_spec("pytest")
     if found is None or found.origin is None:
         return [], {}
