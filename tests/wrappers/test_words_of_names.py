@@ -38,7 +38,7 @@ def codec_of(env_id: str) -> Codec:
 
 def words_of(name: str) -> set[str]:
     """Return the words of a name that tell it from others; numbers are indices."""
-    words = re.findall(r"[^\W_]+", name.casefold())
+    words = re.findall(r"[^\W_]+", name.casefold().replace("'", ""))
     return {word for word in words if not any(character.isdigit() for character in word)} - answer_words().left_out
 
 

@@ -11,10 +11,14 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.codecs.data import json_text
+from vfgym.codecs.labels import is_label
 from vfgym.codecs.numbers import JOINED, with_plain_signs
+from vfgym.codecs.pictures import without_pictures
 from vfgym.codecs.problems import ActionNotFound, AnswerUnclear
 from vfgym.codecs.reading import Where, read_answer, read_marks
 from vfgym.codecs.relaxed import outermost_brackets, read_json, read_relaxed
+from vfgym.codecs.remarks import Remarked, in_parentheses, remarked, without_brackets, without_label
+from vfgym.codecs.sentences import turns, words_in
 from vfgym.data import answer_words
 
 Schema = dict[str, Any]
@@ -25,10 +29,10 @@ Space = gym.Space[Any]
 _STARTS_OF_DATA = "[{(+-.0123456789"
 """What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
 
-_DECORATION = " \t\r\n*_`~\"'\u201c\u201d\u2018\u2019\u00ab\u00bb$"
+_DECORATION = " \t\r\n*_`~\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb$"
 """Emphasis and quotes."""
 
-_REMARK = re.compile(r"(.*\S)\s*\(([^()]*)\)", re.DOTALL)
+_DIGIT = re.compile(r"\d")
 _MOST_CHARACTERS = 300
 """The longest text out of which words such as "go" and "my" are left: a longer one is more than an action."""
 
@@ -160,8 +164,8 @@ class Codec(ABC):
     def match(self, text: str, where: Where) -> Any:
         """Return the action that a text is as a whole, its format aside; ``None`` if it is anything else or more than that.
 
-        Set aside are emphasis, quotes and final punctuation, around a marked text a remark in parentheses that names no other action,
-        and the words of ``answer_words.json``.
+        Set aside are emphasis, quotes, pictures and final punctuation, around a marked text brackets, a label such as "position:" and a
+        remark that names no other action and makes no other thing of it, and the words of ``answer_words.json``.
 
         Args:
             text: An answer, a line of one, or what stands in a mark.
@@ -171,19 +175,96 @@ class Codec(ABC):
             ActionNotFound: If it is meant as data and is not an action, or if its remark names another action.
         """
         bare = _strip_decoration(text, where)
-        remark = _REMARK.fullmatch(bare) if where is Where.MARK else None
-        try:
-            action = self._match_bare(bare, where)
-        except ActionNotFound:
-            if remark is None:
-                raise
-            action = None
-        if action is not None or remark is None:
-            return action
-        action = self._match_bare(_strip_decoration(remark[1], where), where)
-        if action is not None and self._names_other(remark[2], action):
-            raise AnswerUnclear(f"It is unclear whether {self.to_json(action)} is your choice, since your remark names another action")
+        if where is Where.LAST_LINE:
+            return self._match_bare(bare, where)
+        plain, directions = without_pictures(bare)
+        bare = plain if plain is bare else _strip_decoration(plain, where)
+        action = self._match_marked(bare) if where is Where.MARK else self._match_bare(bare, where)
+        if action is not None and directions and any(self._names_other(direction, action) for direction in directions):
+            raise self._unclear(action)
         return action
+
+    def _match_marked(self, text: str) -> Any:
+        """Return the action that a marked text is, with or without a remark behind it."""
+        problem: ActionNotFound | None = None
+        try:
+            action = self._match_whole(text)
+        except AnswerUnclear:
+            raise
+        except ActionNotFound as error:
+            problem, action = error, None
+        if action is not None:
+            return action
+        for part in remarked(text):
+            try:
+                action = self._match_before_remark(_strip_decoration(part.action, Where.MARK))
+            except ActionNotFound:
+                continue
+            if action is not None:
+                return self._with_remark(action, part)
+        if problem is not None:
+            raise problem
+        return None
+
+    def _match_before_remark(self, text: str) -> Any:
+        """Return the action before a remark: where it says no, it must be the name of an action, and not a part of one."""
+        if len(text) > _MOST_CHARACTERS:
+            return None
+        return self.lookup(text, Where.MARK) if turns(text) else self._match_whole(text)
+
+    def _match_whole(self, text: str) -> Any:
+        """Return the action that a text is, in brackets or without, and with a label or a remark in parentheses."""
+        problem: ActionNotFound | None = None
+        try:
+            action = self._match_bare(text, Where.MARK)
+        except ActionNotFound as error:
+            problem, action = error, None
+        if action is not None:
+            return action
+        inner = without_brackets(text)
+        if inner is not None:
+            action = self._match_inner(inner)
+        labelled = None if action is not None else without_label(text)
+        if labelled is not None and self._is_label(labelled[0]):
+            action = self._match_inner(labelled[1])
+        remark = in_parentheses(text) if action is None else None
+        if remark is not None:
+            action = self._match_bare(_strip_decoration(remark.action, Where.MARK), Where.MARK)
+            if action is not None:
+                return self._with_remark(action, remark)
+        if action is None and problem is not None:
+            raise problem
+        return action
+
+    def _match_inner(self, text: str) -> Any:
+        try:
+            return self._match_bare(_strip_decoration(text, Where.MARK), Where.MARK)
+        except ActionNotFound:
+            return None
+
+    def _is_label(self, words: str) -> bool:
+        """Say whether what stands before a colon says nothing about the action: words such as "position", or the name of its only number."""
+        own = {str(key).casefold() for key in self.own_keys}
+        return is_label(words) or (len(own) == 1 and words in own) or answer_words().left_out_in_marks.issuperset(words.split())
+
+    def _with_remark(self, action: Any, part: Remarked) -> Any:
+        """Return an action, if the remark beside it leaves it what it is.
+
+        Raises:
+            AnswerUnclear: If the remark names another action, or turns this one into something else.
+        """
+        mentioned = self.mentioned_in(part.remark)
+        is_other = any(self.to_json(other) != self.to_json(action) for other in mentioned)
+        if is_other or turns(part.remark, may_say_what_is_not=part.is_reason or part.is_in_parentheses):
+            raise self._unclear(action)
+        if part.is_in_parentheses and turns(" ".join(words_in(part.remark)[:1])):
+            raise self._unclear(action)
+        if not (part.is_reason or part.is_in_parentheses) and (_DIGIT.search(part.remark) or (mentioned and not part.action.isdigit())):
+            raise self._unclear(action)
+        return action
+
+    def _unclear(self, action: Any) -> AnswerUnclear:
+        return AnswerUnclear(f"It is unclear whether {self.to_json(action)} is your choice, since your remark may name another action")
 
     def _names_other(self, remark: str, action: Any) -> bool:
         return any(self.to_json(other) != self.to_json(action) for other in self.mentioned_in(remark))
@@ -191,8 +272,9 @@ class Codec(ABC):
     def _match_bare(self, text: str, where: Where) -> Any:
         action = self.lookup(text, where)
         if action is None and where is not Where.LAST_LINE and len(text) <= _MOST_CHARACTERS:
+            left_out = answer_words().left_out_in_marks if where is Where.MARK else answer_words().left_out
             words = JOINED.sub(" ", with_plain_signs(text)).split()
-            telling = [word for word in words if word.casefold() not in answer_words().left_out]
+            telling = [word for word in words if word.casefold() not in left_out]
             if telling and len(telling) < len(words):
                 action = self.lookup(" ".join(telling), where)
             if telling and action is None and where is Where.MARK:
@@ -249,7 +331,7 @@ def _strip_decoration(text: str, where: Where) -> str:
     """Return a text without emphasis, quotes and the punctuation at its end: in a mark all of it, else one full stop."""
     bare = text.lstrip(_DECORATION).rstrip(_DECORATION)
     if where is Where.MARK:
-        return bare.rstrip(_DECORATION + ".!,;:")
+        return bare.rstrip(_DECORATION + ".!,;:\u3002\uff01").removeprefix("#").lstrip()
     return bare if bare.endswith("..") or bare[-1:] not in (".", "!") else bare[:-1].rstrip(_DECORATION)
 
 

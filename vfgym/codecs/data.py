@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.relaxed import read_json
 from vfgym.codecs.thinking import MARKUP
+
+_STARTS_OF_MARKUP = re.compile(r"[<\[\u25c1]")
 
 
 def json_text(data: Any) -> str:
@@ -25,7 +28,7 @@ def json_text(data: Any) -> str:
     if isinstance(data, dict):
         return "{" + ", ".join([f"{json_text(key)}: {json_text(value)}" for key, value in data.items()]) + "}"
     text = json.dumps(data, ensure_ascii=False)
-    return text.replace("<", "\\u003c") if "<" in text and MARKUP.search(text) else text
+    return _STARTS_OF_MARKUP.sub(lambda start: f"\\u{ord(start[0]):04x}", text) if MARKUP.search(text) else text
 
 
 def number_text(number: float) -> str:

@@ -27,9 +27,12 @@ _MOST_LISTED = 40
 """Names that a listing shows; of more it shows the ends."""
 
 _REMARK = re.compile(r"(.*\S)\s*\([^()]*\)\Z")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d])'(?=[^\W\d])")
+_DO_NOT = re.compile(r"\bdo not\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?\d+(?:\.0*)?\Z")
-_WITH_NAME = re.compile(r"([+-]?\d{1,25})\s*\((.*)\)\Z")
-"""An action as the listing shows it: "0 (left)"."""
+_WITH_NAME = re.compile(r"([+-]?\d{1,25})(?:\s*\((.*)\)|(?:\s?[:=]|[.)])\s(.*))\Z")
+_WITH_NUMBER = re.compile(r"(.*\S)\s?\(([+-]?\d{1,25})\)\Z")
+"""An action as the listing shows it, "0 (left)", and in forms like that: "0: left", "0. left", "left (0)"."""
 
 _SPACE_IN_WORDS = re.compile(r"(?<=[^\W\d]) (?=\w)|(?<=\w) (?=[^\W\d])|(?<=[,(]) | (?=[,)])")
 _WORD = re.compile(r"\w+")
@@ -66,6 +69,7 @@ class DiscreteCodec(Codec):
         self._cased: dict[str, Any] = {}
         self._folded: dict[str, Any] = {}
         self._places_of_words: dict[str, set[int]] | None = None
+        self._beginnings: dict[str, int] | None = None
         self._longest = 2 * max(map(len, self.names or [""])) + _WHOLE_DIGITS
         """Characters of a text that may be a name, however it is spaced, with its number."""
         if self.names is None:
@@ -207,14 +211,21 @@ class DiscreteCodec(Codec):
         return action
 
     def find_by_words(self, words: list[str]) -> Any:
-        """Return the one action whose name contains all of these words; ``None`` if there is none.
+        """Return the one action whose name begins with these words, or contains all of them; ``None`` if there is none.
 
         Raises:
             ActionNotFound: If there are several.
         """
-        if self.names is None or any(word.isdecimal() for word in words):
+        if self.names is None:
             return None
-        fitting = self._names_with([word.casefold() for word in words])
+        if self._beginnings is None:
+            self._beginnings = _beginnings_of(self.names)
+        begun = self._beginnings.get(_joined(" ".join(words)).casefold(), -1)
+        if begun >= 0:
+            return self._type(self._low + begun)
+        if any(word.isdecimal() for word in words):
+            return None
+        fitting = self._names_with([_APOSTROPHE.sub("", word.casefold()) for word in words])
         if len(fitting) > 1:
             named = ", ".join(self.names[index] for index in fitting[:4])
             raise AnswerUnclear(f"{' '.join(words)!r} may be any of {len(fitting)} actions ({named})")
@@ -241,9 +252,14 @@ class DiscreteCodec(Codec):
                 action = self._folded.get(form.casefold())
         if action is None and len(text) <= _WHOLE_DIGITS and _NUMBER.match(plain := with_plain_signs(text)):
             return self._called(int(plain.partition(".")[0]))
-        if action is None and self.names is not None and (both := _WITH_NAME.match(text)):
-            action = self._called(int(both[1]))
-            return action if action is not None and action == self._named(both[2]) else None
+        if action is None and self.names is not None:
+            both = _WITH_NAME.match(text)
+            number, name = both.group(1, both.lastindex) if both else (None, None)
+            if both is None and (both := _WITH_NUMBER.match(text)):
+                name, number = both.groups()
+            if number is not None and not _NUMBER.match(name):
+                action = self._called(int(number))
+                return action if action is not None and action == self._named(name) else None
         return action
 
     def _numbered(self, number: int) -> Any:
@@ -268,9 +284,20 @@ def _by_value(named: Mapping[str, Any]) -> dict[str, Any]:
     return {number: action for number, action in plain if counts[number] == 1}
 
 
+def _beginnings_of(names: Sequence[str]) -> dict[str, int]:
+    """Return the whole words that names begin with, joined, and the place of the name where it is the only one; else -1."""
+    found: dict[str, int] = {}
+    for place, name in enumerate(names):
+        words = _spaced(name).split()
+        for form in {_joined(" ".join(words[:count])).casefold() for count in range(1, len(words))}:
+            found[form] = -1 if form in found else place
+    return found
+
+
 def _spaced(text: str) -> str:
-    """Return a text with plain signs, and with single spaces between words."""
-    return " ".join(JOINED.sub(" ", with_plain_signs(text)).split())
+    """Return a text with plain signs, without apostrophes inside of words, and with single spaces between words."""
+    spaced = " ".join(JOINED.sub(" ", with_plain_signs(text)).split())
+    return _DO_NOT.sub("dont", _APOSTROPHE.sub("", spaced)) if "'" in spaced or " not" in spaced else spaced
 
 
 def _words_of(text: str) -> list[str]:

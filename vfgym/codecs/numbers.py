@@ -12,8 +12,8 @@ DASHES = "\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d"
 """What is written for a minus sign or a hyphen."""
 
 _PLAIN = str.maketrans(dict.fromkeys(DASHES, "-") | dict.fromkeys("\u2018\u2019", "'"))
-JOINED = re.compile(r"_|(?<=[^\W\d])-(?=[^\W\d])")
-"""What joins words where others put a space. (A hyphen before a digit may be a sign.)"""
+JOINED = re.compile(r"_|(?<=\w)-(?=[^\W\d])|(?<=\d)(?:->|\u2192)(?=[^\W\d])")
+"""What joins words where others put a space, and the squares of a move. (A hyphen before a digit may be a sign.)"""
 
 _NUMBER = re.compile(r"([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?|[+-]?inf(?:inity)?|nan)(?:\s*+(\D.*))?", re.IGNORECASE)
 

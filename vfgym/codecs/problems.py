@@ -9,6 +9,7 @@ HOW_TO_ANSWER = (
 """The marks that count, in the reply to an answer that could not be read."""
 
 NO_ACTION = f"Your answer names no action that could be read. {HOW_TO_ANSWER}"
+DOUBTFUL = "Write your choice on a line of its own"
 CUT_OFF = "Your answer was cut off by the limit of its length before it named an action: answer more briefly"
 STILL_THINKING = "Your answer ends before your thinking does, so it names no action: close your thinking, then answer"
 

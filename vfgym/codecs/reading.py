@@ -15,8 +15,9 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
-from vfgym.codecs.marks import find_marks
-from vfgym.codecs.problems import CUT_OFF, NO_ACTION, STILL_THINKING, ActionNotFound, AnswerUnclear, several_actions
+from vfgym.codecs.marks import Mark, marks_of
+from vfgym.codecs.problems import CUT_OFF, DOUBTFUL, NO_ACTION, STILL_THINKING, ActionNotFound, AnswerUnclear, several_actions
+from vfgym.codecs.sentences import is_doubtful, without_corrected
 from vfgym.codecs.thinking import drop_thinking
 
 LONGEST_TAIL = 100_000
@@ -83,10 +84,10 @@ def read_answer(answer: str, reader: Reader, *, is_cut_off: bool = False) -> Any
         action = reader.read_exactly(said)
         if action is not None:
             return action
-    tail = tail_of(said, reader)
+    tail = said if len(said) <= LONGEST_TAIL else tail_of(said, reader)
     marks = _find_marks(tail, reader, is_cut_off)
     if marks:
-        return read_marks(marks, reader)
+        return _read_said(tail, marks, reader)
     if is_cut_off:
         raise AnswerUnclear(CUT_OFF)
     return _read_unmarked(tail, reader, is_whole=tail == said)
@@ -108,8 +109,23 @@ def _without_tokens_at_end(text: str) -> str:
     return text[: -tokens.end()] if tokens else text
 
 
-def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[str]:
-    return find_marks(text, closed_only=is_cut_off, with_brackets=reader.has_brackets, own_keys=reader.own_keys)
+def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[Mark]:
+    return marks_of(text, closed_only=is_cut_off, with_brackets=reader.has_brackets, own_keys=reader.own_keys)
+
+
+def _read_said(text: str, marks: list[Mark], reader: Reader) -> Any:
+    """Return the one action of the marks that an answer has and does not take back.
+
+    Raises:
+        ActionNotFound: If it doubts one of them, or as `read_marks` does.
+    """
+    kept = marks if len(marks) == 1 else without_corrected(text, marks)
+    contents = []
+    for content, start, end in kept:
+        if start and text[start - 1] != "\n" and is_doubtful(text, start, end):
+            raise AnswerUnclear(f"It is unclear whether {_quote(content)} is your choice. {DOUBTFUL}")
+        contents.append(content)
+    return read_marks(contents, reader)
 
 
 def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
@@ -124,7 +140,7 @@ def read_marks(marks: Iterable[str], reader: Reader, depth: int = 1) -> Any:
         action = reader.read_exactly(content)
         if action is None:
             inner = _find_marks(content, reader) if depth < _DEEPEST_MARK else []
-            action = read_marks(inner, reader, depth + 1) if inner else reader.match(content, Where.MARK)
+            action = read_marks([mark.content for mark in inner], reader, depth + 1) if inner else reader.match(content, Where.MARK)
         if action is None:
             raise AnswerUnclear(f"{_quote(content)} is not an action")
         if len(contents) == 1:

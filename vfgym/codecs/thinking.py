@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
-_TAG = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
+_NAMES = "(?:seed:)?(?:think(?:ing)?|reasoning|thoughts?|reflection|analysis|scratchpad)"
+_TAG = re.compile(rf"<(/?){_NAMES}>", re.IGNORECASE)
 
-MARKUP = re.compile(r"</?(?:action|answer|move|tool_call|think|thinking|reasoning)>", re.IGNORECASE)
-"""What must not stand in a text that is written into a message as an action."""
+_MESSAGE = "<|message|>"
+"""What begins the text of a channel, in the format of OpenAI's open models (harmony)."""
+
+_MARKS = r"action|answer|move|final_answer|tool_call|final|output|response|(?:\w{1,20}:)?(?:invoke|parameter)|function=|arg_"
+MARKUP = re.compile(
+    rf"<\||<[/ ]{{0,3}}(?:{_MARKS}|{_NAMES})|\u25c1|\[/?(?:THINK|action|answer|move|final_answer|TOOL_CALLS|ARGS)\]", re.IGNORECASE
+)
+"""What must not stand in a text that is written into a message as an action: what begins a tag, a token or thinking."""
 
 
 def drop_thinking(text: str) -> tuple[str, bool]:
@@ -17,9 +24,19 @@ def drop_thinking(text: str) -> tuple[str, bool]:
     ('Hello. [4]', True)
     >>> drop_thinking("Shall I?</think>[4]<THINK>I should have")
     ('[4]', False)
+    >>> drop_thinking("<|channel|>analysis<|message|>Shall I?<|end|><|start|>assistant<|channel|>final<|message|>[4]")
+    ('[4]', True)
     """
+    if not text.isascii() and "\u25c1" in text:  # Kimi's
+        text = text.replace("\u25c1think\u25b7", "<think>").replace("\u25c1/think\u25b7", "</think>")
+    if "[" in text and "[/THINK]" in text:  # Mistral's
+        text = text.replace("[THINK]", "<think>").replace("[/THINK]", "</think>")
     if "<" not in text:
         return text, True
+    if "|" in text and _MESSAGE in text:
+        before, _, text = text.rpartition(_MESSAGE)
+        if before[max(before.rfind("<|end|>"), before.rfind("<|channel|>"), 0) :].removeprefix("<|channel|>").startswith("analysis"):
+            return "", False
     said: list[str] = []
     start, is_thought = 0, False
     for tag in _TAG.finditer(text):

@@ -249,19 +249,55 @@ def _reward_bounds() -> dict[str, dict[str, RewardBounds | None]]:
 
 
 class AnswerWords(NamedTuple):
-    """Words that say nothing about which action an answer names (see `vfgym.codecs.reading`)."""
+    """Words by which answers are read (see `vfgym.codecs.reading`), in lower case, without apostrophes."""
 
     left_out: frozenset[str]
-    """Articles, and words such as "go" and "my"."""
+    """Articles, and words such as "go" and "my", which say nothing about which action an answer names."""
+    left_out_in_marks: frozenset[str]
+    """These, and more that say nothing where the action is marked, such as "position" and "please"."""
     units: frozenset[str]
     """What may stand after a number."""
+    labels: frozenset[str]
+    """Words of which one makes a label of the words before a colon: "action"."""
+    beside_labels: frozenset[str]
+    """What may stand beside them: "my", "final"."""
+    reasons: tuple[str, ...]
+    """What begins a reason behind an action, without any sign before it: "because"."""
+    purposes: frozenset[str]
+    """What begins one after a comma, a dash or a full stop: "to"."""
+    negations: frozenset[str]
+    """What says no, or that something is bad."""
+    turns: frozenset[str]
+    """What makes another thing of an action that was named: alternatives, conditions, doubts, changes."""
+    corrections: tuple[str, ...]
+    """What begins a correction of a mark: "wait"."""
+    said_of_others: tuple[str, ...]
+    """What stands before a mark that is an example, or of the past."""
 
 
 @functools.cache
 def answer_words() -> AnswerWords:
     """Return the words of ``answer_words.json``."""
     listed = _read("answer_words")
-    return AnswerWords(frozenset(listed["articles"]) | frozenset(listed["words"]), frozenset(listed["units"]))
+    left_out = frozenset(listed["articles"].split()) | frozenset(listed["words"].split())
+
+    def of_all(kind: str, separator: str | None = None) -> list[str]:
+        texts = (language.get(kind, "") for language in listed["languages"].values())
+        return [word.strip().replace("_", " ") for text in texts for word in text.split(separator) if word.strip()]
+
+    return AnswerWords(
+        left_out,
+        left_out | frozenset(listed["words_in_marks"].split()),
+        frozenset(listed["units"]),
+        frozenset(of_all("labels")),
+        frozenset(of_all("beside_labels")),
+        tuple(of_all("reasons")),
+        frozenset(of_all("purposes")),
+        frozenset(of_all("negations")),
+        frozenset(of_all("turns")),
+        tuple(of_all("corrections", ";")),
+        tuple(listed["said_of_others"]),
+    )
 
 
 @functools.cache
