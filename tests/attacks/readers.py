@@ -201,6 +201,14 @@ CALLED: dict[str, Read] = {
     "vfgym.tools.arguments.describe_problems": _bind,
     "vfgym.tools.arguments.describe_unknown": lambda text: _of("vfgym.tools.arguments", "describe_unknown")([text], ["a", "b"]),
     "vfgym.tools.json_numbers.no_json_numbers": lambda text: _of("vfgym.tools.json_numbers", "no_json_numbers")({"a": [text]}, _SCHEMA),
+    "vfgym.codecs.calls.find_data": lambda text: list(_of("vfgym.codecs.calls", "find_data")(text, (), {"action"})),
+    "vfgym.codecs.labels.find_labelled": lambda text: [
+        list(_of("vfgym.codecs.labels", "find_labelled")(text, "act", is_spaced=is_spaced)) for is_spaced in (False, True)
+    ],
+    "vfgym.codecs.sentences.is_doubtful": lambda text: _of("vfgym.codecs.sentences", "is_doubtful")(text + text, len(text), len(text)),
+    "vfgym.codecs.sentences.without_corrected": lambda text: _of("vfgym.codecs.sentences", "without_corrected")(
+        text, _of("vfgym.codecs.marks", "marks_of")(text, with_brackets=True)
+    ),
     "vfgym.clients.faults.says_overlong": lambda text: _of("vfgym.clients.faults", "says_overlong")(
         400, text, {"error": {"message": text}}
     ),

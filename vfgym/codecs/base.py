@@ -243,7 +243,7 @@ class Codec(ABC):
             return None
 
     def _is_label(self, words: str) -> bool:
-        """Say whether what stands before a colon says nothing about the action: words such as "position", or the name of its only number."""
+        """Say whether what stands before a colon says nothing of the action: words such as "position", or the name of its number."""
         own = {str(key).casefold() for key in self.own_keys}
         return is_label(words) or (len(own) == 1 and words in own) or answer_words().left_out_in_marks.issuperset(words.split())
 

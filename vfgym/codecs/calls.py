@@ -103,6 +103,8 @@ def _contents_of(text: str, own_keys: Collection[str], keys: Collection[str]) ->
                 yield from _actions_in(item, own_keys, keys)
         elif call := _CALL.fullmatch(text):
             is_the_tool = call[1] == TOOL_NAME or call[1] in keys
+            if not is_the_tool and not any(key in call[2].casefold() for key in (*keys, TOOL_NAME)):
+                return
             arguments = read_relaxed(call[2])
             if is_the_tool and isinstance(arguments, Mapping) and not frozenset(own_keys).isdisjoint(arguments):
                 yield _as_text(arguments)

@@ -253,11 +253,8 @@ class DiscreteCodec(Codec):
         if action is None and len(text) <= _WHOLE_DIGITS and _NUMBER.match(plain := with_plain_signs(text)):
             return self._called(int(plain.partition(".")[0]))
         if action is None and self.names is not None:
-            both = _WITH_NAME.match(text)
-            number, name = both.group(1, both.lastindex) if both else (None, None)
-            if both is None and (both := _WITH_NUMBER.match(text)):
-                name, number = both.groups()
-            if number is not None and not _NUMBER.match(name):
+            number, name = _number_and_name(text)
+            if name and not _NUMBER.match(name):
                 action = self._called(int(number))
                 return action if action is not None and action == self._named(name) else None
         return action
@@ -269,6 +266,14 @@ class DiscreteCodec(Codec):
     def _called(self, number: int) -> Any:
         """Return the action that a whole number stands for in a text: as its name or else as its index; or ``None``."""
         return self._exact.get(str(number), self._numbered(number))
+
+
+def _number_and_name(text: str) -> tuple[str, str]:
+    """Return the number and the name of an action that is written with both; two empty texts if it is not."""
+    if both := _WITH_NAME.match(text):
+        return both[1], both[2] or both[3] or ""
+    both = _WITH_NUMBER.match(text)
+    return (both[2], both[1]) if both else ("", "")
 
 
 def _is_whole(data: Any) -> bool:

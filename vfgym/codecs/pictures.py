@@ -22,9 +22,9 @@ _DIRECTIONS = {
 
 
 def without_pictures(text: str) -> tuple[str, set[str]]:
-    """Return a text without the pictures at its ends, and the directions in which they point.
+    r"""Return a text without the pictures at its ends, and the directions in which they point.
 
-    >>> without_pictures("left \\u2b05\\ufe0f\\u2728")
+    >>> without_pictures("left \u2b05\ufe0f\u2728")
     ('left', {'left'})
     """
     if text.isascii():

@@ -50,8 +50,10 @@ def in_parentheses(text: str) -> Remarked | None:
 def remarked(text: str) -> Iterator[Remarked]:
     """Give the ways in which a text may be an action with a remark behind it, the shortest action first.
 
-    >>> [each.action for each in remarked("down, since it is free")], next(remarked("2 because it is free")).is_reason
-    (['down', 'down, since it is free'[:4]], True)
+    >>> [(each.action, each.remark, each.is_reason) for each in remarked("down, it is free")]
+    [('down', 'it is free', False)]
+    >>> next(remarked("2 because it is free"))
+    Remarked(action='2', remark='because it is free', is_reason=True, is_in_parentheses=False)
     """
     signs = _signs()
     for number, sign in enumerate(signs.finditer(text)):
@@ -60,7 +62,9 @@ def remarked(text: str) -> Iterator[Remarked]:
         remark = text[sign.start("reason") if sign["reason"] else sign.end() :].strip()
         if remark and sign.start():
             first = next(iter(words_in(remark[:20])), "")
-            is_reason = sign["reason"] is not None or first in answer_words().purposes or remark.casefold().startswith(answer_words().reasons)
+            is_reason = (
+                sign["reason"] is not None or first in answer_words().purposes or remark.casefold().startswith(answer_words().reasons)
+            )
             yield Remarked(text[: sign.start()], remark, is_reason)
 
 
@@ -68,7 +72,5 @@ def remarked(text: str) -> Iterator[Remarked]:
 def _signs() -> re.Pattern[str]:
     """Return what finds where remarks begin: a comma, dash, colon or full stop, or a word such as "because"."""
     reasons = "|".join(re.escape(word) for word in answer_words().reasons)
-    return re.compile(
-        rf"""(?:[,;.!:](?=\s)|[\uff0c\u3002\uff1b\uff1a\u3001\u2014\n]|[ ](?:[-\u2013]+|[=])[ ]|(?<=\d)=|(?<=\S)[ ](?={reasons})(?P<reason>(?:{reasons})(?!\w)))""",
-        re.IGNORECASE | re.VERBOSE,
-    )
+    signs = r"[,;.!:](?=\s)|[\uff0c\u3002\uff1b\uff1a\u3001\u2014\n]|[ ](?:[-\u2013]+|=)[ ]|(?<=\d)="
+    return re.compile(rf"{signs}|(?<=\S)[ ](?P<reason>(?:{reasons})(?!\w))", re.IGNORECASE)

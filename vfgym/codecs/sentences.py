@@ -28,9 +28,9 @@ _UNSPACED = "\u3000"
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a text, in lower case and without apostrophes.
+    r"""Return the words of a text, in lower case and without apostrophes.
 
-    >>> words_in("Don\\u2019t go 2 steps")
+    >>> words_in("Don\u2019t go 2 steps")
     ['dont', 'go', 'steps']
     """
     return _WORD.findall(_APOSTROPHE.sub("", text).casefold())
@@ -62,16 +62,12 @@ def _unspaced(without_negations: bool) -> re.Pattern[str]:
 
 @functools.cache
 def _correction() -> re.Pattern[str]:
-    """Return what begins a correction, after a sentence or a clause: a phrase of several words, or a word with a comma or a colon behind."""
+    """Return what begins a correction, after a sentence or a clause: several words, or one with a comma or a colon behind it."""
     listed = answer_words().corrections
     phrases = "|".join(re.escape(words) for words in listed if " " in words)
     words = "|".join(re.escape(word) for word in listed if " " not in word)
     begins = r"(?:(?<=[.!?;:,\n\u2014\u2013\u2026(])[ *_]?|\A[\s*_(\u2013\u2014-]{0,9})"
     return re.compile(rf"{begins}(?:(?:{phrases})(?!\w)|(?:{words})\s{{0,3}}(?:[,.!:;\u2026\u2014\u2013\uff0c\uff1a-]|\Z))", re.IGNORECASE)
-
-
-_BLOCKS = frozenset("or if else otherwise unless alternatively maybe perhaps then next step turn later observation oder ou o или 或".split())
-"""What stands between marks that are alternatives, or one after the other."""
 
 
 def without_corrected(text: str, marks: list[Mark]) -> list[Mark]:
@@ -88,7 +84,7 @@ def without_corrected(text: str, marks: list[Mark]) -> list[Mark]:
             one.content != other.content
             and len(between) <= _LONGEST_BETWEEN
             and _correction().search(between)
-            and _BLOCKS.isdisjoint(words_in(between))
+            and answer_words().not_corrections.isdisjoint(words_in(between))
         ):
             return marks[number:]
     return marks

@@ -29,7 +29,7 @@ def drop_thinking(text: str) -> tuple[str, bool]:
     """
     if not text.isascii() and "\u25c1" in text:  # Kimi's
         text = text.replace("\u25c1think\u25b7", "<think>").replace("\u25c1/think\u25b7", "</think>")
-    if "[" in text and "[/THINK]" in text:  # Mistral's
+    if "[" in text and "THINK]" in text:  # Mistral's
         text = text.replace("[THINK]", "<think>").replace("[/THINK]", "</think>")
     if "<" not in text:
         return text, True
@@ -37,6 +37,8 @@ def drop_thinking(text: str) -> tuple[str, bool]:
         before, _, text = text.rpartition(_MESSAGE)
         if before[max(before.rfind("<|end|>"), before.rfind("<|channel|>"), 0) :].removeprefix("<|channel|>").startswith("analysis"):
             return "", False
+    if _TAG.search(text) is None:
+        return text, True
     said: list[str] = []
     start, is_thought = 0, False
     for tag in _TAG.finditer(text):

@@ -271,6 +271,8 @@ class AnswerWords(NamedTuple):
     """What makes another thing of an action that was named: alternatives, conditions, doubts, changes."""
     corrections: tuple[str, ...]
     """What begins a correction of a mark: "wait"."""
+    not_corrections: frozenset[str]
+    """What stands between marks that are alternatives, or follow each other."""
     said_of_others: tuple[str, ...]
     """What stands before a mark that is an example, or of the past."""
 
@@ -296,6 +298,7 @@ def answer_words() -> AnswerWords:
         frozenset(of_all("negations")),
         frozenset(of_all("turns")),
         tuple(of_all("corrections", ";")),
+        frozenset(listed["not_corrections"].split()),
         tuple(listed["said_of_others"]),
     )
 
