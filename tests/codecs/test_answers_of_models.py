@@ -1,6 +1,7 @@
 """Ordinary answers of reasoning models are read as a person would read them, and nothing is read that they do not say.
 
-The answers in ``answers_of_reasoning_models.json`` were written down before the reader of today was.
+The answers in ``answers_of_reasoning_models.json`` were written down before the reader of today was, and it was made for them. Those in
+``answers_held_out.json`` were written afterwards, in other styles; the reader was changed for them only where it read falsely.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def differences(name: str) -> tuple[int, list[Any], list[Any]]:
     return sum(row["reads"] is not None for row in rows), missed, false
 
 
-@pytest.mark.parametrize("name", ["answers_of_reasoning_models.json"])
-def test_answers_of_reasoning_models_are_read_as_a_person_reads_them(name: str) -> None:
+@pytest.mark.parametrize(("name", "share"), [("answers_of_reasoning_models.json", 0.95), ("answers_held_out.json", 0.75)])
+def test_answers_of_reasoning_models_are_read_as_a_person_reads_them(name: str, share: float) -> None:
     readable, missed, false = differences(name)
     assert false == []
-    assert len(missed) <= 0.05 * readable, missed
+    assert readable - len(missed) >= share * readable, missed

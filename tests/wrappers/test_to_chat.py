@@ -448,7 +448,7 @@ def test_games_that_cannot_be_copied_are_played_side_by_side() -> None:
         ("`3`", 3),
         ("<think>right or up? 2</think> down", 1),
         ("<think>right or up? 2</think> <action>1</action>", 1),
-        ("<action>2</action> no, <action>1</action>", None),
+        ("<action>2</action> and <action>1</action>", None),
         ("Let us move right!", None),
         ("**Move up**", 3),
         ("-1", None),

@@ -29,7 +29,7 @@ Space = gym.Space[Any]
 _STARTS_OF_DATA = "[{(+-.0123456789"
 """What an answer begins with that is meant as data: of other text it would be odd to say that its first element is wrong."""
 
-_DECORATION = " \t\r\n*_`~\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb$"
+_DECORATION = " \t\r\n*_`\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb$"
 """Emphasis and quotes."""
 
 _DIGIT = re.compile(r"\d")
@@ -329,7 +329,9 @@ class Codec(ABC):
 
 def _strip_decoration(text: str, where: Where) -> str:
     """Return a text without emphasis, quotes and the punctuation at its end: in a mark all of it, else one full stop."""
-    bare = text.lstrip(_DECORATION).rstrip(_DECORATION)
+    bare = text.strip(_DECORATION)
+    if bare[:1] == "~" == bare[-1:]:  # crossed out or code, where "~4" is about 4
+        bare = bare.strip(_DECORATION + "~")
     if where is Where.MARK:
         return bare.rstrip(_DECORATION + ".!,;:\u3002\uff01").removeprefix("#").lstrip()
     return bare if bare.endswith("..") or bare[-1:] not in (".", "!") else bare[:-1].rstrip(_DECORATION)

@@ -17,9 +17,10 @@ _LONGEST_BETWEEN = 600
 _LONGEST_SENTENCE = 160
 """Characters of a sentence, at most, before and after a mark in it."""
 
-_END_OF_SENTENCE = re.compile(r"[.!?\n\u3002\uff01\uff1f]")
+_END_OF_SENTENCE = re.compile(r"(?<!\be\.g)\.(?!g\b)|[!?\n\u3002\uff01\uff1f]")
 _END_OF_CLAUSE = re.compile(r"[,;\u2013\u2014\uff0c]|\b(?:so|therefore|but|and|then)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
+_SHORT_NOT = re.compile(r"(?<=[^\W\d])n['\u2019]t\b", re.IGNORECASE)
 _APOSTROPHE = re.compile(r"(?<=[^\W\d])['\u2019](?=[^\W\d])")
 QUESTION = re.compile(r"[?\uff1f\u061f\u00bf]")
 _CROSSED_OUT = re.compile("[\u2716\u2717\u2718\u274c\u274e\u26d4\U0001f44e\U0001f6ab\U0001f914\U0001f937]")
@@ -30,10 +31,10 @@ _UNSPACED = "\u3000"
 def words_in(text: str) -> list[str]:
     r"""Return the words of a text, in lower case and without apostrophes.
 
-    >>> words_in("Don\u2019t go 2 steps")
-    ['dont', 'go', 'steps']
+    >>> words_in("Don\u2019t go 2 steps, it's a trap")
+    ['do', 'not', 'go', 'steps', 'its', 'a', 'trap']
     """
-    return _WORD.findall(_APOSTROPHE.sub("", text).casefold())
+    return _WORD.findall(_APOSTROPHE.sub("", _SHORT_NOT.sub(" not", text)).casefold())
 
 
 def turns(text: str, *, may_say_what_is_not: bool = False) -> bool:
