@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from vfgym.codecs.data import json_text
-from vfgym.codecs.labels import FENCE, Mark
+from vfgym.codecs.labels import FENCE, MarkedPart
 from vfgym.codecs.relaxed import outermost_brackets, read_relaxed
 
 TOOL_NAME = "act"
@@ -34,7 +34,7 @@ _PARAMETER = re.compile(
 )
 
 
-def find_data(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[Mark]:
+def find_data(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[MarkedPart]:
     """Give what stands under the keys of JSON, or in calls, on lines of their own and in fences.
 
     Args:
@@ -48,17 +48,17 @@ def find_data(text: str, own_keys: Collection[str], keys: Collection[str]) -> It
         return
     for fence in FENCE.finditer(text) if "```" in text else ():
         for content in _contents_of(fence[1].strip(), own_keys, keys):
-            yield Mark(content, fence.start(), fence.end())
+            yield MarkedPart(content, fence.start(), fence.end())
     outside = FENCE.sub(_blanks, text)
     if "<|" in outside or "[TOOL" in outside:
         outside = _TOKEN.sub(_blanks, outside)
     for start, end in _lone_brackets(outside) if "{" in outside or "[" in outside else ():
         if outside[start] != "(":
             for content in _contents_of(outside[start:end], own_keys, keys):
-                yield Mark(content, start, end)
+                yield MarkedPart(content, start, end)
     for call in _CALL_ON_ITS_LINE.finditer(outside):
         for content in _contents_of(call[1], own_keys, keys):
-            yield Mark(content, *call.span(1))
+            yield MarkedPart(content, *call.span(1))
 
 
 def _blanks(found: re.Match[str]) -> str:
@@ -77,7 +77,7 @@ def _lone_brackets(text: str) -> Iterator[tuple[int, int]]:
         end_before = end
 
 
-def _find_tagged_calls(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[Mark]:
+def _find_tagged_calls(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[MarkedPart]:
     """Give the actions in calls that are written with tags."""
     openings = list(_OPENING.finditer(text))
     for opening, following in itertools.zip_longest(openings, openings[1:]):
@@ -91,7 +91,7 @@ def _find_tagged_calls(text: str, own_keys: Collection[str], keys: Collection[st
             close = text.find("</", opening.end(), end)
             arguments = text[opening.end() : end if close < 0 else close].strip()
         for content in _actions_in({"name": name, "arguments": arguments}, own_keys, keys):
-            yield Mark(content, opening.start(), end)
+            yield MarkedPart(content, opening.start(), end)
 
 
 def _contents_of(text: str, own_keys: Collection[str], keys: Collection[str]) -> Iterator[str]:

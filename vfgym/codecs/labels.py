@@ -32,7 +32,7 @@ _BETWEEN_WORDS = re.compile(r"[\s*_`]+")
 _NEXT_LINE = re.compile(r"\s*+(.*)")
 
 
-class Mark(NamedTuple):
+class MarkedPart(NamedTuple):
     """A part of an answer that is marked as the action."""
 
     content: str
@@ -41,7 +41,7 @@ class Mark(NamedTuple):
     end: int
 
 
-def find_labelled(text: str, tool_name: str, *, is_spaced: bool = False) -> Iterator[Mark]:
+def find_labelled(text: str, tool_name: str, *, is_spaced: bool = False) -> Iterator[MarkedPart]:
     """Give the texts of labels: each goes on to the end of a bracket or a fence that begins with it.
 
     Args:
@@ -71,7 +71,7 @@ def find_labelled(text: str, tool_name: str, *, is_spaced: bool = False) -> Iter
             content = text[start:end]
         else:
             content = _close_emphasis(text[line:start], text[start:end].strip())
-        found.append(Mark(content, line, end))
+        found.append(MarkedPart(content, line, end))
     for mark in found:
         if not (has_input and mark.content.strip() == tool_name):
             yield mark

@@ -22,9 +22,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from vfgym.codecs.calls import TOOL_NAME, find_data
-from vfgym.codecs.labels import FENCE, Mark, find_labelled
+from vfgym.codecs.labels import FENCE, MarkedPart, find_labelled
 
-__all__ = ["EMPTY", "KEYS", "TOOL_NAME", "Mark", "find_marks", "has_marks", "marks_of"]
+__all__ = ["EMPTY", "KEYS", "TOOL_NAME", "MarkedPart", "find_marks", "has_marks", "marks_of"]
 
 EMPTY = frozenset({"", "...", "\u2026"})
 """What stands in marks that do not count."""
@@ -80,7 +80,7 @@ def find_marks(
 
 def marks_of(
     text: str, *, closed_only: bool = False, with_brackets: bool = False, own_keys: Collection[str] = (), keys: Collection[str] = KEYS
-) -> list[Mark]:
+) -> list[MarkedPart]:
     """Return the marks that `find_marks` finds, in order, with their places; those in brackets come first."""
     in_brackets = _without_empty(_find_brackets(text)) if with_brackets else []
     for found in _find_kinds(text, closed_only, own_keys, keys):
@@ -95,16 +95,16 @@ def has_marks(text: str) -> bool:
     return any(True for found in _find_kinds(text, False, (), KEYS) for _ in found)
 
 
-def _without_empty(marks: Iterable[Mark]) -> list[Mark]:
+def _without_empty(marks: Iterable[MarkedPart]) -> list[MarkedPart]:
     found = []
     for mark in marks:
         content = mark[0].strip()
         if content not in EMPTY:
-            found.append(mark if content == mark[0] else Mark(content, mark[1], mark[2]))
+            found.append(mark if content == mark[0] else MarkedPart(content, mark[1], mark[2]))
     return found
 
 
-def _find_kinds(text: str, closed_only: bool, own_keys: Collection[str], keys: Collection[str]) -> Iterator[Iterable[Mark]]:
+def _find_kinds(text: str, closed_only: bool, own_keys: Collection[str], keys: Collection[str]) -> Iterator[Iterable[MarkedPart]]:
     """Give the marks of each kind, the strongest first. They are looked for when they are iterated."""
     has_tags = "<" in text
     if has_tags or "[/" in text:
@@ -122,13 +122,13 @@ def _find_kinds(text: str, closed_only: bool, own_keys: Collection[str], keys: C
     yield find_labelled(text, TOOL_NAME, is_spaced=True)
 
 
-def _find_brackets(text: str) -> Iterator[Mark]:
+def _find_brackets(text: str) -> Iterator[MarkedPart]:
     outside = _PATTERNS.tagged.sub(lambda tagged: " " * len(tagged[0]), text)
     for found in _IN_BRACKETS.finditer(outside):
-        yield Mark(found[1], *found.span())
+        yield MarkedPart(found[1], *found.span())
 
 
-def _find_tags(text: str, patterns: _TagPatterns, closed_only: bool) -> Iterator[Mark]:
+def _find_tags(text: str, patterns: _TagPatterns, closed_only: bool) -> Iterator[MarkedPart]:
     if "[" in text and "[/" in text:
         text = _without_square_tags(text)
     place = 0
@@ -136,7 +136,7 @@ def _find_tags(text: str, patterns: _TagPatterns, closed_only: bool) -> Iterator
         end = patterns.ends[opening[1].casefold()].search(text, opening.end())
         if not closed_only or (end and end[1]):
             until = end.start() if end else len(text)
-            yield Mark(text[opening.end() : until], opening.start(), end.end() if end and end[1] else until)
+            yield MarkedPart(text[opening.end() : until], opening.start(), end.end() if end and end[1] else until)
         place = len(text) if end is None else end.end() if end[1] else end.start()
 
 
@@ -146,7 +146,7 @@ def _without_square_tags(text: str) -> str:
     return _SQUARE_TAG.sub(lambda tag: f"<{tag[1]}{tag[2]}>" if tag[2].casefold() in closed else tag[0], text)
 
 
-def _find_boxes(text: str, closed_only: bool) -> Iterator[Mark]:
+def _find_boxes(text: str, closed_only: bool) -> Iterator[MarkedPart]:
     place = 0
     while box := _BOX.search(text, place):
         depth, end = 1, len(text)
@@ -158,12 +158,12 @@ def _find_boxes(text: str, closed_only: bool) -> Iterator[Mark]:
         if not depth or not closed_only:
             sign = _SIGN_BEFORE_BOX.search(text[max(0, box.start() - 4) : box.start()])
             content = _TEX_STYLE.sub(r"\1", text[box.end() : end]).replace("\\_", "_").replace("\\ ", " ")
-            yield Mark(f"-{content}" if sign else content, box.start(), min(end + 1, len(text)))
+            yield MarkedPart(f"-{content}" if sign else content, box.start(), min(end + 1, len(text)))
         place = end
 
 
-def _find_fence_at_end(text: str) -> Iterator[Mark]:
+def _find_fence_at_end(text: str) -> Iterator[MarkedPart]:
     end = len(text.rstrip())
     for fence in FENCE.finditer(text):
         if fence.end() >= end:
-            yield Mark(fence[1], *fence.span())
+            yield MarkedPart(fence[1], *fence.span())

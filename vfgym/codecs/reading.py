@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
-from vfgym.codecs.marks import Mark, marks_of
+from vfgym.codecs.marks import MarkedPart, marks_of
 from vfgym.codecs.problems import CUT_OFF, DOUBTFUL, NO_ACTION, STILL_THINKING, ActionNotFound, AnswerUnclear, several_actions
 from vfgym.codecs.sentences import is_doubtful, without_corrected
 from vfgym.codecs.thinking import drop_thinking
@@ -109,11 +109,11 @@ def _without_tokens_at_end(text: str) -> str:
     return text[: -tokens.end()] if tokens else text
 
 
-def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[Mark]:
+def _find_marks(text: str, reader: Reader, is_cut_off: bool = False) -> list[MarkedPart]:
     return marks_of(text, closed_only=is_cut_off, with_brackets=reader.has_brackets, own_keys=reader.own_keys)
 
 
-def _read_said(text: str, marks: list[Mark], reader: Reader) -> Any:
+def _read_said(text: str, marks: list[MarkedPart], reader: Reader) -> Any:
     """Return the one action of the marks that an answer has and does not take back.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 
-from vfgym.codecs.labels import Mark
+from vfgym.codecs.labels import MarkedPart
 from vfgym.data import answer_words
 
 _LONGEST_BETWEEN = 600
@@ -71,7 +71,7 @@ def _correction() -> re.Pattern[str]:
     return re.compile(rf"{begins}(?:(?:{phrases})(?!\w)|(?:{words})\s{{0,3}}(?:[,.!:;\u2026\u2014\u2013\uff0c\uff1a-]|\Z))", re.IGNORECASE)
 
 
-def without_corrected(text: str, marks: list[Mark]) -> list[Mark]:
+def without_corrected(text: str, marks: list[MarkedPart]) -> list[MarkedPart]:
     """Return the marks of an answer that it does not take back: those behind the last correction ("no, ...", "Wait: ...").
 
     Args:
