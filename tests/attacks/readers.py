@@ -193,7 +193,14 @@ CALLED: dict[str, Read] = {
     "vfgym.view.page.build_page": _page,
     "vfgym.view.terminal.conversation_text": lambda text: _of("vfgym.view.terminal", "conversation_text")(_row(text)),
     "vfgym.view.terminal.message_text": lambda text: _of("vfgym.view.terminal", "message_text")(_row(text)["completion"][0]),
-    "vfgym.view.run_report.failure_reason": lambda text: _of("vfgym.view.run_report", "failure_reason")(_row(text)),
+    **{
+        f"vfgym.view.rollouts.{name}": lambda text, name=name: _of("vfgym.view.rollouts", name)(_row(text))
+        for name in ("failure_reason", "asked_words", "said_words")
+    },
+    "vfgym.view.concerns.concerns_of": lambda text: _of("vfgym.view.concerns", "concerns_of")([_row(text)]),
+    "vfgym.view.findings.labels_of": lambda text: _of("vfgym.view.findings", "labels_of")(
+        [{"model": text}, {"model": text, "env_args": {text: text}}]
+    ),
     "vfgym.play.forms.read_value": lambda text: _of("vfgym.play.forms", "read_value")(text, _SCHEMA["properties"]["a"], _SCHEMA),  # type: ignore[index]
     "vfgym.play.forms.read_arguments": lambda text: _of("vfgym.play.forms", "read_arguments")({"name": "f", "parameters": _SCHEMA}, text),
     "vfgym.tools.arguments.parse_arguments": lambda text: _of("vfgym.tools.arguments", "parse_arguments")("f", text),

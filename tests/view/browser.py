@@ -35,6 +35,7 @@ class OpenPage:
         self.tab.on("console", lambda message: self.problems.append(message.text))
         self.tab.on("pageerror", lambda error: self.problems.append(str(error)))
         self.tab.on("request", lambda request: self.problems.append(request.url) if request.url.startswith("http") else None)
+        self.tab.set_default_timeout(8000)
         self.tab.goto(file.as_uri())
         self.tab.wait_for_selector("#title")
 
@@ -42,6 +43,10 @@ class OpenPage:
         """Open a link into the page."""
         changed = "new Promise(done => { addEventListener('hashchange', () => done(1), {once: true}); location.hash = route; })"
         self.tab.evaluate(f"route => location.hash === route || {changed}", route)
+
+    def open_details(self) -> None:
+        """Open whatever is folded."""
+        self.tab.evaluate("document.querySelectorAll('details').forEach(each => { each.make?.(); each.open = true; })")
 
     def text(self, selector: str = "main") -> str:
         """Return what can be read."""

@@ -16,6 +16,8 @@ from vfgym.view import write_page
 
 pytestmark = pytest.mark.exhaustive
 
+ROWS = ".rollouts li a"
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -39,17 +41,17 @@ def test_a_thousand_rollouts_are_each_reached(tmp_path: Path, browser: Any) -> N
     file = write_page(tmp_path / "page.html", run)
     assert file.stat().st_size < 5e6
     page = OpenPage(browser, file)
-    assert page.tab.locator("#rollouts ~ div tbody tr").count() == 50
+    assert page.tab.locator(ROWS).count() == 50
     for number in range(1000):
         page.go(f"#run=0&example={number // 4}&rollout={number % 4}")
         assert f"end {number}" in page.tab.evaluate("document.querySelector('.conversation').lastChild.innerText")
     page.go("#run=0")
-    page.tab.fill("#filter-text", "end 777")
+    page.tab.fill("#by-text", "end 777")
     assert page.text("#count") == "1 of 1,000 rollouts"
-    page.tab.fill("#filter-text", "")
+    page.tab.fill("#by-text", "")
     listed: set[str] = set()
     for _ in range(20):
-        listed.update(page.tab.locator("#rollouts ~ div tbody th").all_inner_texts())
+        listed.update(page.tab.locator(f"{ROWS} .id").all_inner_texts())
         pages = page.tab.get_by_role("group", name="Pages of rollouts")
         if pages.get_by_role("button", name="Next page").is_enabled():
             pages.get_by_role("button", name="Next page").click()
@@ -61,22 +63,23 @@ def test_whatever_was_said_is_shown_and_found_and_never_run(rich_page: Path, bro
     page = OpenPage(browser, rich_page)
     for needle in ("system", "arguments", "reasoning", "tool", "error", "answer"):
         page.go("#run=0")
-        page.tab.fill("#filter-text", f"needle-in-{needle}")
-        assert page.text("#count") == "1 of 3 rollouts", needle
-        page.tab.locator("#rollouts ~ div tbody a").click()
+        page.tab.get_by_label("Run", exact=True).select_option(label="a-model")
+        page.tab.fill("#by-text", f"needle-in-{needle}")
+        assert page.text("#count") == "1 of 5 rollouts", needle
+        page.tab.locator(ROWS).click()
         page.tab.wait_for_selector("article")
-        page.tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        page.open_details()
         assert f"needle-in-{needle}" in page.text(), needle
         page.tab.get_by_role("link", name="All rollouts").click()
-        page.tab.wait_for_selector("#filter-text")
+        page.tab.wait_for_selector("#by-text")
         page.tab.get_by_role("button", name="Clear").click()
-    page.go("#run=0&example=0&rollout=0&beside=none")
+    page.go("#run=0&example=0&rollout=0")
     assert HOSTILE in page.text()
-    assert page.tab.title() == "Example 0, rollout 0 · a-game-v0 · a-model · one"
+    assert page.tab.title() == "a-game-v0 · a-model · task 0, rollout 0"
     assert page.tab.locator("pre", has_text="| X | O |").first.inner_text() == BOARD
     assert page.tab.locator("img").evaluate_all("all => all.map(each => each.alt)") == [
-        "Image 1 of 1 in message 2 of 5, turn 1, example 0, rollout 0",
-        "Image 1 of 1 in message 4 of 5, turn 2, example 0, rollout 0",
+        "Image 1 of 1 in message 2 of 5, turn 1, task 0, rollout 0",
+        "Image 1 of 1 in message 4 of 5, turn 2, task 0, rollout 0",
     ]
     assert page.tab.locator("img").evaluate_all("all => all.every(each => each.complete && each.naturalWidth > 0)")
     assert page.problems == []
@@ -94,24 +97,43 @@ def test_a_policy_keeps_what_slips_in_from_running(rich_page: Path, browser: Any
 
 def test_filters_combine(rich_page: Path, browser: Any) -> None:
     page = OpenPage(browser, rich_page)
-    page.tab.get_by_label("Failure").select_option(label="ModelError")
-    assert page.text("#count") == "1 of 3 rollouts"
-    page.tab.get_by_label("Failure").select_option(label="not failed")
+    page.tab.get_by_label("Trouble").select_option(label="the agent failed: ModelError")
+    assert page.text("#count") == "1 of 5 rollouts"
+    page.tab.get_by_label("Trouble").select_option(label="none")
     page.tab.get_by_label("Reward to").fill("0.5")
-    assert page.text("#count") == "1 of 3 rollouts"
-    page.tab.get_by_label("Ended by").select_option(label="has_error")
-    assert page.text("#count") == "0 of 3 rollouts"
+    assert page.text("#count") == "1 of 5 rollouts"
+    page.tab.get_by_label("Ended").select_option(label="policy_failed (has_error)")
+    assert page.text("#count") == "0 of 5 rollouts"
     page.tab.get_by_role("button", name="Clear").click()
-    assert page.text("#count") == "3 of 3 rollouts"
+    assert page.text("#count") == "5 of 5 rollouts"
+    page.tab.get_by_label("Run", exact=True).select_option(label="another")
+    assert page.text("#count") == "2 of 5 rollouts"
+    page.tab.get_by_role("button", name="Clear").click()
+    page.tab.get_by_role("button", name="Show the rollouts of a-model: the agent failed: ModelError").click()
+    assert page.tab.locator(f"{ROWS} .id").all_text_contents() == ["task 1/0"]
+
+
+def test_rollouts_are_sorted_by_heads_and_by_the_list_of_orders(rich_page: Path, browser: Any) -> None:
+    page = OpenPage(browser, rich_page)
+    page.go("#run=0")
+
+    def rewards() -> list[str]:
+        return [text.split()[-1] for text in page.tab.locator(f"{ROWS} .reward").all_inner_texts()]
+
+    page.tab.get_by_label("Sort by", exact=True).select_option(label="Lowest reward")
+    assert rewards() == ["0.250", "1", "-"], "what has no number stands last"
+    page.tab.get_by_role("button", name="Sort by reward").click()
+    assert rewards() == ["1", "0.250", "-"]
+    assert page.tab.get_by_label("Sort by", exact=True).input_value() == "-reward"
 
 
 def test_a_rollout_without_a_number_is_in_no_range_of_rewards(rich_page: Path, browser: Any) -> None:
     page = OpenPage(browser, rich_page)
     for label in ("Reward from", "Reward to"):
         page.tab.get_by_label(label).fill("0")
-        listed = page.tab.locator("#rollouts ~ div tbody th").all_inner_texts()
-        assert "example 1, rollout 0" not in listed, label
+        assert page.tab.locator(ROWS, has_text="ModelError").count() == 0, label
         page.tab.get_by_role("button", name="Clear").click()
+    assert page.tab.locator(ROWS, has_text="ModelError").count() == 1
 
 
 @pytest.mark.parametrize("width", WIDTHS.values())
@@ -121,7 +143,7 @@ def test_a_page_fits_however_long_its_names_are(tmp_path: Path, browser: Any, wi
     page = OpenPage(browser, write_page(tmp_path / "page.html", write_run(tmp_path / "run", [long], model=name)), width)
     for route in ("#run=0", "#run=0&example=0&rollout=0"):
         page.go(route)
-        page.tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        page.open_details()
         assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
     assert page.problems == []
 
@@ -129,7 +151,7 @@ def test_a_page_fits_however_long_its_names_are(tmp_path: Path, browser: Any, wi
 def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) -> None:
     page = OpenPage(browser, rich_page)
     assert "no difference can be given: a-model has" in page.text()
-    page.go("#run=0&example=0&rollout=0")
+    page.go("#run=0&example=0&rollout=0&beside=1")
     articles = page.tab.locator("article")
     assert articles.count() == 2
     first, second = (articles.nth(number).bounding_box() for number in range(2))
@@ -140,12 +162,15 @@ def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) 
     page.tab.keyboard.press("ArrowRight")
     page.tab.wait_for_function("location.hash.includes('turn=2')")
     assert page.text("#turn") == "Turn 2 of 2"
+    assert page.tab.locator(".stage img").count() == 2, "the image stays in sight, in both"
     assert "needle-in-tool" in page.text()
     assert "needle-in-system" not in page.text()
     page.tab.keyboard.press("ArrowLeft")
     page.tab.wait_for_function("location.hash.includes('turn=1')")
     assert "needle-in-system" in page.text()
-    page.tab.get_by_label("Beside it").select_option(label="nothing")
+    page.tab.keyboard.press("Escape")
+    page.tab.wait_for_function("!location.hash.includes('turn')")
+    page.tab.get_by_label("Beside it").select_option(value="")
     page.tab.wait_for_function("document.querySelectorAll('article').length === 1")
 
 
@@ -154,11 +179,11 @@ def test_a_link_opens_its_rollout(rich_page: Path, browser: Any) -> None:
     page.tab.goto("about:blank")
     page.tab.goto(rich_page.as_uri() + "#run=0&example=2&rollout=0")
     page.tab.wait_for_selector("article")
-    assert page.text("#title") == "Example 2, rollout 0"
+    assert page.text("#title") == "a-game-v0 · a-model · task 2, rollout 0"
     assert "aside" in page.text()
     assert "step reward 0.125" in page.text()
     page.go("#run=0&example=99")
-    assert "no rollout 0 of example 99" in page.text()
+    assert "no rollout 0 of task 99" in page.text()
 
 
 @pytest.mark.parametrize("device", WIDTHS)
@@ -168,21 +193,99 @@ def test_a_page_is_accessible_and_fits(rich_page: Path, browser: Any, device: st
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
     page = OpenPage(browser, rich_page, WIDTHS[device])
     page.tab.emulate_media(color_scheme=scheme)
-    for route in ("#run=0", "#run=1", "#run=0&example=0&rollout=0", "#run=0&example=1&rollout=0&turn=1", "#run=0&example=2&rollout=0"):
+    for route in (
+        "#",
+        "#run=9",
+        *(f"#run=0&{rest}" for rest in ("example=0&beside=1", "example=0&turn=1&beside=1", "example=1&turn=1", "example=2")),
+    ):
         page.go(route)
-        page.tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        page.open_details()
         found = axe.run(page.tab).response["violations"]
         assert not found, json.dumps([(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found], indent=1)
         assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
 
 
-def test_a_rollout_can_be_printed(rich_page: Path, browser: Any) -> None:
-    page = OpenPage(browser, rich_page)
-    page.go("#run=0&example=0&rollout=0")
+def test_print_shows_everything(tmp_path: Path, browser: Any) -> None:
+    rules = "\n\n".join([f"Rule {number} of this game, which is long enough to be folded." for number in range(20)])
+    rows = [row(number, prompt=[{"role": "user", "content": f"{rules}\n\n{BOARD}"}]) for number in range(60)]
+    page = OpenPage(browser, write_page(tmp_path / "page.html", write_run(tmp_path / "run", rows)))
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.tab.emulate_media(media="print")
-    assert not page.tab.get_by_role("button").first.is_visible()
-    assert "needle-in-tool" in page.text()
+    assert page.tab.locator(ROWS).count() == 60
+    assert "rollouts_per_example" in page.text(), "what is folded on the screen"
+    assert not page.tab.get_by_role("button", name="Clear").is_visible()
+    page.tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.tab.locator(ROWS).count() == 50
+    page.go("#run=0&example=3&rollout=0&turn=1")
+    page.tab.emulate_media(media="screen")
+    assert "Rule 7" not in page.text(), "rules are folded"
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.tab.emulate_media(media="print")
+    assert "Rule 7" in page.text()
     assert page.tab.pdf().startswith(b"%PDF")
+    assert page.problems == []
+
+
+def test_a_run_that_is_not_there_is_said(rich_page: Path, browser: Any) -> None:
+    page = OpenPage(browser, rich_page)
+    page.go("#run=9")
+    assert "This page has no run 9: its runs are 0 to 1." in page.text("[role=alert]")
+    assert page.text("#count") == "5 of 5 rollouts"
+
+
+def test_a_game_is_played_again_with_its_board_in_sight(tmp_path: Path, browser: Any) -> None:
+    """By the slider, by keys and by a clock; on a phone the conversation begins in the first screen."""
+    boards = [f"[S]FF\nFHF\nF{square}G" for square in "XYZ"]
+    talk = [
+        {"role": role, "content": text} for board in boards[1:] for role, text in (("assistant", "down"), ("user", f"{board}\n\nReward: 0"))
+    ]
+    rules = "\n\n".join(["You are playing a game.", *[f"Rule {number}." for number in range(20)], boards[0]])
+    run = write_run(tmp_path / "run", [row(prompt=[{"role": "user", "content": rules}], completion=talk)])
+    page = OpenPage(browser, write_page(tmp_path / "page.html", run), WIDTHS["phone"])
+    page.go("#run=0&example=0&rollout=0")
+    assert page.tab.locator(".message").first.bounding_box()["y"] < 200
+    assert page.tab.locator(".message.assistant").first.bounding_box()["y"] < 844
+    page.tab.get_by_label("Turn", exact=True).fill("2")
+    assert page.text(".stage pre") == boards[1]
+    assert "Reward: 0" in page.text(".talk")
+    page.tab.locator("#title").focus()
+    page.tab.keyboard.press("ArrowRight")
+    assert page.text("#turn") == "The end"
+    assert page.text(".stage pre") == boards[2]
+    assert "Reward 1 · terminated (max_turns)" in page.text(".talk")
+    page.tab.clock.install()
+    page.tab.keyboard.press(" ")
+    assert page.text("#turn") == "Turn 1 of 2"
+    page.tab.clock.run_for(5000)
+    assert (page.text("#turn"), page.text(".play")) == ("The end", "Play")
+    page.tab.get_by_role("button", name="Whole conversation").click()
+    assert page.tab.locator(".message").count() == 5
+    assert page.problems == []
+
+
+def test_only_keys_are_needed(rich_page: Path, browser: Any) -> None:
+    page = OpenPage(browser, rich_page)
+    page.go("#run=0")
+
+    def tab_to(name: str) -> None:
+        for _ in range(60):
+            page.tab.keyboard.press("Tab")
+            if name in page.tab.evaluate("(document.activeElement.ariaLabel || '') + document.activeElement.innerText"):
+                return
+        raise AssertionError(f"{name} is not reached")
+
+    tab_to("Show the rollouts of a-model")
+    page.tab.keyboard.press("Enter")
+    assert page.tab.evaluate("document.activeElement.id") == "rollouts"
+    tab_to("1/0")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("article")
+    assert page.tab.evaluate("document.activeElement.id") == "title"
+    page.tab.keyboard.press("ArrowRight")
+    assert page.text("#turn") == "Turn 1 of 1"
+    tab_to("Metrics and all else of the row")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("details[open] dl")
 
 
 def test_a_played_run_is_shown(tmp_path: Path, browser: Any) -> None:
@@ -192,11 +295,10 @@ def test_a_played_run_is_shown(tmp_path: Path, browser: Any) -> None:
     assert page.problems == []
 
 
-def test_the_picture_of_the_guide_is_of_a_real_page(tmp_path: Path, browser: Any) -> None:
-    file = view_picture.write_runs_page(tmp_path / "page.html")
-    page = OpenPage(browser, file)
-    page.go(view_picture.ROUTE)
-    assert page.text("#turn").startswith("Turn 2 of ")
-    assert page.tab.locator("article img").count() >= 4
-    assert view_picture.PICTURE.read_bytes().startswith(b"\x89PNG")
+def test_the_pictures_of_the_guide_are_of_a_real_page(tmp_path: Path, browser: Any) -> None:
+    page = OpenPage(browser, view_picture.write_runs_page(tmp_path / "page.html", num_examples=7))
+    for name, (route, _) in view_picture.PICTURES.items():
+        page.go(route)
+        assert (view_picture.IMAGES / name).read_bytes().startswith(b"\x89PNG")
+    assert page.tab.locator(".stage img").count() == 1
     assert page.problems == []

@@ -126,9 +126,9 @@ def test_a_report_says_why_rollouts_failed_and_what_tasks_earned(tmp_path: Path)
         row(2, 1, stop_condition="no_tools", metrics_errors={"exact": "KeyError"}, failed=True),
     ]
     report = report_run(load_results(write_run(tmp_path / "run", rows, rollouts_per_example=2)))
-    assert [(kind.reason, kind.rollouts) for kind in report.failures] == [("ModelError", [2, 3]), ("reward function exact", [4])]
+    assert [(concern.reason, concern.rollouts) for concern in report.concerns] == [("ModelError", [2, 3]), ("reward function exact", [4])]
     assert (report.reward.value, report.reward.interval) == (None, None)
-    assert [(task.example_id, task.reward.value, task.num_failed, task.num_passed) for task in report.tasks] == [
+    assert [(task.example_id, task.reward, task.num_failed, task.num_passed) for task in report.tasks] == [
         (0, 0.5, 0, 1),
         (1, None, 1, 0),
         (2, None, 2, 0),
@@ -146,16 +146,29 @@ def test_runs_of_other_writers_are_shown(tmp_path: Path) -> None:
 
 def test_several_runs_have_a_verdict_each(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, [row(task, reward=reward) for task in range(8)]) for name, reward in (("a", 0.25), ("b", 0.75))]
-    other = write_run(tmp_path / "other", [row(task) for task in range(8)], env_id="another-v0")
-    better, unlike = page_data(build_page(*runs, other))["verdicts"]
-    assert better == compare(*runs)["pairs"][0]["verdict"].replace(f"{tmp_path}/", "")
-    assert "is better than" in better
-    assert "share no task" in unlike
-    assert page_data(build_page(runs[0]))["verdicts"] == []
+    elsewhere = [
+        write_run(tmp_path / name, [row(task + shift) for task in range(8)], env_id="another-v0") for name, shift in (("c", 0), ("d", 8))
+    ]
+    same, other = page_data(build_page(*runs, *elsewhere))["environments"]
+    (pair,) = same["pairs"]
+    compared = compare(*runs)["pairs"][0]
+    assert pair["verdict"] == compared["verdict"].replace(f"{tmp_path}/", "")
+    assert pair["difference"] == {"value": 0.5, "interval": compared["interval"], "text": "+0.500"}, (
+        "the numbers are those of `vfgym compare`"
+    )
+    assert same["headlines"] == ["a-model (b) is better than a-model (a)"]
+    assert "share no task" in other["pairs"][0]["verdict"]
+    assert other["headlines"] == ["a-model (d) cannot be compared with a-model (c)"]
+    (alone,) = page_data(build_page(runs[0]))["environments"]
+    assert (alone["pairs"], alone["headlines"]) == (
+        [],
+        ["a-model earns 0.250 on average over 8 tasks (no interval, since nothing varies and no range of rewards is known)"],
+    )
 
 
 def test_an_empty_run_is_shown(tmp_path: Path) -> None:
-    assert page_data(build_page(write_run(tmp_path / "run", [])))["runs"][0]["rows"] == []
+    data = page_data(build_page(write_run(tmp_path / "run", [], num_examples=3)))
+    assert (data["runs"][0]["rows"], data["runs"][0]["note"]) == ([], "0 of 3 rollouts of 0 tasks")
 
 
 def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:

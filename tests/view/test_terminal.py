@@ -39,13 +39,33 @@ def listed(pilot: Any) -> list[str]:
 async def test_a_run_its_rollouts_and_a_conversation(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [rich_row(), failed_row()])
     async with viewer_of(run) as pilot:
-        assert "2 of 2 rollouts, 2 tasks, 1 failed" in text_of(pilot, "#summary")
-        assert "1 by ModelError: ModelError('needle-in-error" in text_of(pilot, "#summary")
-        assert listed(pilot) == ["0.0", "1.0"]
+        assert "2 rollouts of 2 tasks, 1 failed" in text_of(pilot, "#summary")
+        assert "! 1 of 2: the agent failed: ModelError: ModelError('needle-in-error" in text_of(pilot, "#summary")
+        assert listed(pilot) == ["0/0", "1/0"]
         for needle in ("system", "reasoning", "arguments", "tool"):
             assert f"needle-in-{needle}" in text_of(pilot, "#messages")
         await pilot.press("down")
         assert "failed: ModelError" in text_of(pilot, "#messages")
+
+
+async def test_what_was_found_stands_first_with_its_picture(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / name, [row(task, reward=reward) for task in range(8)], reward_range=[0, 1])
+        for name, reward in (("a", 0.25), ("b", 0.75))
+    ]
+    async with viewer_of(*runs) as pilot:
+        environment, found, first, second, *_ = text_of(pilot, "#summary").splitlines()
+        assert (environment, "a-model (b) is better than a-model (a) by 0.5" in found) == ("a-game-v0", True)
+        assert first.startswith("> a-model (a) ")
+        assert second.startswith("  a-model (b) ")
+        assert first.index("●") < second.index("●")
+        assert [str(column.label) for column in pilot.app.query_one(DataTable).ordered_columns] == [
+            "task",
+            "reward",
+            "ended",
+            "turns",
+            "first words",
+        ]
 
 
 async def test_rewards_of_turns_stand_beside_their_answers(tmp_path: Path) -> None:
@@ -67,13 +87,13 @@ async def test_turns_filters_and_runs_by_keys(tmp_path: Path) -> None:
         assert "turn 2 of 2" in text_of(pilot, "#messages")
         assert "needle-in-system" not in text_of(pilot, "#messages")
         await pilot.press("escape", "f")
-        assert listed(pilot) == ["1.0"]
+        assert listed(pilot) == ["1/0"]
         await pilot.press("f", "slash", *"needle-in-reasoning", "enter")
-        assert listed(pilot) == ["0.0"]
+        assert listed(pilot) == ["0/0"]
         await pilot.press("escape")
-        assert listed(pilot) == ["0.0", "1.0", "2.0"]
+        assert listed(pilot) == ["0/0", "1/0", "2/0"]
         await pilot.press("r")
-        assert listed(pilot) == ["7.0"]
+        assert listed(pilot) == ["7/0"]
 
 
 async def test_a_run_that_grows_is_read_again(tmp_path: Path) -> None:
@@ -83,10 +103,10 @@ async def test_a_run_that_grows_is_read_again(tmp_path: Path) -> None:
             file.write(json.dumps(row(1)) + "\n" + json.dumps(row(2))[:40])  # the last one is being written
         pilot.app._reload()
         await pilot.pause()
-        assert listed(pilot) == ["0.0", "1.0"]
+        assert listed(pilot) == ["0/0", "1/0"]
         (run / "results.jsonl").unlink()
         pilot.app._reload()
-        assert listed(pilot) == ["0.0", "1.0"]
+        assert listed(pilot) == ["0/0", "1/0"]
 
 
 async def test_what_a_model_wrote_does_not_work_the_terminal(tmp_path: Path) -> None:

@@ -269,16 +269,24 @@ def view(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page of HTML, and open nothing.")
     ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page to browsers of this machine; it follows runs that grow.")] = False,
+    port: Annotated[int, typer.Option("--port", help="With --serve: the port; 0 is any free one.", min=0, max=65535)] = 0,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Look at runs: every conversation, rewards, failures, several runs side by side; in the terminal, or as a page of HTML."""
-    from vfgym.cli.view import open_viewer, write_html
+    """Look at runs: which agent is better, what failed, every conversation; in the terminal, or as a page of HTML."""
+    from vfgym.cli.view import open_viewer, serve_page, write_html
 
+    if serve and (html is not None or as_json):
+        raise ConfigurationError("--serve shows the page and writes nothing: leave out --html and --json")
+    if port and not serve:
+        raise ConfigurationError("--port belongs to --serve: give --serve too")
     if html is not None:
         write_html(runs, html, as_json=as_json)
     elif as_json:
         raise ConfigurationError("--json says what --html wrote: give --html FILE too")
+    elif serve:
+        serve_page(runs, port)
     else:
         open_viewer(runs)
 

@@ -11,6 +11,7 @@ from vfgym.endings import Ending
 from vfgym.output.terminal import echo
 from vfgym.results import compare
 from vfgym.results.comparison import ComparedPair, ComparedRun, Comparison
+from vfgym.results.intervals import format_estimate
 
 
 def print_comparison(runs: Sequence[Path], *, as_json: bool) -> Exit:
@@ -57,10 +58,3 @@ def _pair_cells(comparison: Comparison, pair: ComparedPair) -> list[str]:
         f"{pair['better']}/{pair['worse']}/{pair['equal']}",
         "/".join(str(comparison["runs"][place]["rollouts"] - pair["rollouts"]) for place in (pair["a"], pair["b"])),
     ]
-
-
-def format_estimate(mean: float | None, interval: list[float] | None, sign: str = "") -> str:
-    """Return a mean with its interval, for a cell of a table."""
-    if mean is None:
-        return "-"
-    return f"{mean:{sign}.3f}" + ("" if interval is None else f" ({interval[0]:{sign}.3f} to {interval[1]:{sign}.3f})")

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfgym.cli.compare import format_estimate
 from vfgym.cli.conventions import print_json
 from vfgym.cli.sweeps import PlannedRun, as_text
 from vfgym.cli.table import print_table, wrap_text
@@ -20,6 +19,7 @@ from vfgym.output.terminal import echo
 from vfgym.results import GenerateMetadata, GenerateOutputs
 from vfgym.results.comparison import ComparedPair, compare_places
 from vfgym.results.files import metadata_as_written
+from vfgym.results.intervals import format_estimate
 from vfgym.results.statistics import planned_rollouts
 from vfgym.runs.inputs import TaskInputs
 

@@ -184,6 +184,17 @@ def interval_of(clusters: Mapping[Hashable, Sequence[float]], value_range: Seque
     return None if interval is None or not all(map(math.isfinite, interval)) else list(interval)
 
 
+def format_estimate(mean: float | None, interval: Sequence[float] | None, sign: str = "") -> str:
+    """Return a mean with its interval, as tables and pages show it.
+
+    >>> format_estimate(0.45, (0.2756, 0.6018), sign="+"), format_estimate(1.0, None), format_estimate(None, None)
+    ('+0.450 (+0.276 to +0.602)', '1.000', '-')
+    """
+    if mean is None:
+        return "-"
+    return f"{mean:{sign}.3f}" + ("" if interval is None else f" ({interval[0]:{sign}.3f} to {interval[1]:{sign}.3f})")
+
+
 def range_of(values: Iterable[float], declared: Sequence[float] | None) -> Range | None:
     """Return the range that holds for values: the one that is declared; 0 to 1 where none is and all of them are 0 or 1; else None.
 

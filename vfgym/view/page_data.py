@@ -10,17 +10,30 @@ from typing import Any
 from vfgym.output.redaction import redact_data
 from vfgym.results.counting import is_failed
 from vfgym.results.files import NOT_WRITTEN
+from vfgym.results.intervals import format_estimate
 from vfgym.results.plain_json import NotPlain, as_json, number_as_text
-from vfgym.results.statistics import planned_rollouts
 from vfgym.results.trajectory import is_trajectory
+from vfgym.view.findings import EnvironmentFindings, find, note_on, number_rows
 from vfgym.view.public_text import shorten_paths
-from vfgym.view.run_report import RunReport, ended_by, failure_reason, messages_of, seconds_of, step_rewards_of
+from vfgym.view.rollouts import (
+    answers_of,
+    asked_words,
+    ended_by,
+    failure_reason,
+    messages_of,
+    said_words,
+    seconds_of,
+    step_rewards_of,
+    tokens_of,
+)
+from vfgym.view.run_report import RunReport
+from vfgym.view.scales import histogram_of
 
 _SHOWN_APART = frozenset(
     {
         *("example_id", "rollout", "prompt", "completion", "reward", "counted_reward", "failed", "error", "error_chain"),
         *("long_error_chain", "metrics", "metrics_errors", "cleanup_errors", "stop_condition", "ending", "is_truncated", "token_usage"),
-        *("tool_defs", "trajectory", "fingerprint"),
+        *("tool_defs", "trajectory", "fingerprint", "env_id"),
     }
 )
 """Keys of a row that a page has a place for; the rest is listed as it is."""
@@ -47,43 +60,43 @@ class _Table:
 class PageData:
     """Collects what the runs of one page hold."""
 
-    def __init__(self, reports: Iterable[RunReport], verdicts: Sequence[str]) -> None:
-        """Take the runs, in the order in which they are shown, and a sentence on each but the first: how it differs from the first."""
-        self._verdicts = list(verdicts)
+    def __init__(self, reports: Sequence[RunReport]) -> None:
+        """Take the runs, in the order in which they are shown."""
         self._messages, self._images, self._tools = _Table(), _Table(), _Table()
         self._known: dict[int, tuple[Any, int]] = {}
         """Each message object of the row that is read, by its id, with its number: a trajectory has them many times."""
-        self._runs = [self._run(report) for report in reports]
+        findings = find(reports)
+        self._environments = [_plain(_environment(each, reports)) for each in findings.environments]
+        scales = {place: each.reward_scale for each in findings.environments for place in each.runs}
+        self._runs = [self._run(report, findings.labels[place], scales[place]) for place, report in enumerate(reports)]
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as JSON data."""
         tables = {"messages": self._messages.values, "images": self._images.values, "tools": self._tools.values}
-        return {"format": 1, "runs": self._runs, "verdicts": self._verdicts, **tables}
+        return {"format": 2, "environments": self._environments, "runs": self._runs, **tables}
 
-    def _run(self, report: RunReport) -> Any:
-        metadata = {key: value for key, value in report.outputs["metadata"].items() if key not in NOT_WRITTEN and key not in report.summary}
-        summary = report.summary
+    def _run(self, report: RunReport, label: str, scale: Sequence[float] | None) -> Any:
+        metadata = {key: value for key, value in report.metadata.items() if key not in NOT_WRITTEN and key not in report.summary}
+        asked = [asked_words(row) for row in report.rows]
+        if len(report.tasks) > 1 and len(set(asked)) == 1:  # what every rollout begins with tells none from another
+            asked = [""] * len(asked)
+        numbers = [number for number in report.counted if number is not None]
         return _plain(
             {
                 "name": report.name,
+                "label": label,
+                "env": str(report.metadata.get("env_id") or "an environment"),
+                "mean": _estimate(report.reward.value, report.reward.interval),
+                "note": note_on(report),
+                "remarks": report.remarks,
+                "concerns": [shorten_paths(dataclasses.asdict(concern)) for concern in report.concerns],
                 "metadata": shorten_paths(redact_data({str(key): _as_data(value) for key, value in metadata.items()})),
-                "reward": dataclasses.asdict(report.reward),
-                "reward_finished": summary["avg_reward_finished"],
-                "mean_of": summary["mean_of"],
-                "num_failed": summary["num_failed"],
-                "pass_at_k": summary["pass_at_k"],
-                "pass_all_k": summary["pass_all_k"],
-                "metrics": {name: dataclasses.asdict(mean) for name, mean in report.metrics.items()},
-                "metrics_errors": summary["metrics_errors"],
-                "failures": [shorten_paths(dataclasses.asdict(kind)) for kind in report.failures],
+                "histogram": histogram_of(numbers, scale) if scale else None,
                 "endings": report.endings,
-                "num_planned": planned_rollouts(report.outputs["metadata"]),
-                "num_cut": summary["num_cut"],
-                "num_missing": summary["num_missing"],
-                "tasks": [dataclasses.asdict(task) for task in report.tasks],
-                "tokens": report.tokens,
-                "rollout_seconds": report.rollout_seconds,
-                "rows": [self._row(row, counted) for row, counted in zip(report.rows, report.counted, strict=True)],
+                "rows": [
+                    {"asked": asked, **self._row(row, counted)}
+                    for row, counted, asked in zip(report.rows, report.counted, asked, strict=True)
+                ],
             }
         )
 
@@ -96,11 +109,12 @@ class PageData:
             "fingerprint": row.get("fingerprint"),
             "reward": row["reward"],
             "counted": counted,
-            "failed": is_failed(row),
             "ended": ended_by(row),
-            "truncated": bool(row.get("is_truncated")),
+            "turns": len(answers_of(row)),
             "seconds": seconds_of(row),
-            "tokens": row.get("token_usage") or {},
+            "tokens": tokens_of(row),
+            "usage": row.get("token_usage") or {},
+            "said": said_words(row),
             "metrics": row["metrics"],
             "prompt": prompt,
             "completion": completion,
@@ -166,6 +180,37 @@ class PageData:
         if not isinstance(url, str):
             return part
         return {"type": "image", "image": self._images.number_of(url)}
+
+
+def _environment(findings: EnvironmentFindings, reports: Sequence[RunReport]) -> dict[str, Any]:
+    return {
+        "env": findings.env_id,
+        "runs": findings.runs,
+        "headlines": findings.headlines,
+        "pairs": [
+            {
+                **{key: pair[key] for key in ("a", "b", "verdict", "distinguishable", "better", "worse", "equal")},
+                "difference": _estimate(pair["difference"], pair["interval"], sign="+"),
+            }
+            for pair in findings.pairs
+        ],
+        "scales": {
+            "mean": _scale(findings.mean_scale),
+            "difference": _scale(findings.difference_scale),
+            "reward": _scale(findings.reward_scale),
+        },
+        "numbers": number_rows([reports[place] for place in findings.runs]),
+        "tasks": [dataclasses.asdict(task) for task in findings.tasks],
+    }
+
+
+def _estimate(value: float | None, interval: Sequence[float] | None, sign: str = "") -> dict[str, Any]:
+    return {"value": value, "interval": interval, "text": format_estimate(value, interval, sign)}
+
+
+def _scale(ticks: Sequence[float] | None) -> list[tuple[float, str]] | None:
+    """Return the ticks of a scale, each with its text."""
+    return None if ticks is None else [(tick, f"{tick:g}") for tick in ticks]
 
 
 def _as_data(value: Any) -> Any:

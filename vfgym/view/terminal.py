@@ -1,4 +1,4 @@
-"""Runs in the terminal, as an app of Textual: their numbers, a list of rollouts, and the conversation of the one that is marked.
+"""Runs in the terminal, as an app of Textual: what was found, a list of rollouts, and the conversation of the one that is marked.
 
 A run that grows is read again as its files change. What a model wrote is shown as plain text, control characters escaped.
 """
@@ -6,7 +6,7 @@ A run that grows is read again as its files change. What a model wrote is shown 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,9 +14,21 @@ from vfgym.errors import MissingExtra
 from vfgym.output.terminal import display_text, one_line
 from vfgym.results import ResultsError, load_results
 from vfgym.results.counting import is_failed
-from vfgym.results.files import METADATA, ROWS
 from vfgym.results.plain_json import NotPlain, as_json
-from vfgym.view.run_report import Mean, RunReport, answers_of, ended_by, failure_reason, messages_of, report_run, step_rewards_of
+from vfgym.view.findings import Findings, find
+from vfgym.view.rollouts import (
+    answers_of,
+    ended_by,
+    failure_reason,
+    messages_of,
+    said_words,
+    step_rewards_of,
+    task_and_rollout,
+    tokens_of,
+)
+from vfgym.view.run_files import files_state
+from vfgym.view.run_report import RunReport, report_run
+from vfgym.view.summary_text import summary_lines
 
 try:
     from rich.text import Text
@@ -44,28 +56,20 @@ class RunFiles:
             ResultsError: If it cannot be read.
         """
         self.path = path
-        self._seen: object = self._state()
+        self._seen: object = files_state(path)
         self.report: RunReport = report_run(load_results(path))
 
     def reload(self) -> bool:
         """Read it again if it has changed, and say whether it has; what cannot be read now is left for the next time."""
+        state = files_state(self.path)
+        if state == self._seen:
+            return False
         try:
-            state = self._state()
-            if state == self._seen:
-                return False
             self.report = report_run(load_results(self.path))
         except (ResultsError, OSError):  # its files are being replaced
             return False
         self._seen = state
         return True
-
-    def _state(self) -> object:
-        try:
-            return [
-                (status.st_ino, status.st_size, status.st_mtime_ns) for status in ((self.path / name).stat() for name in (ROWS, METADATA))
-            ]
-        except OSError:
-            return None
 
 
 class RunViewer(App[None]):
@@ -74,8 +78,8 @@ class RunViewer(App[None]):
     CSS = """
     #summary { height: auto; max-height: 40%; padding: 0 1; background: $panel; }
     #lists { height: 1fr; }
-    #rollouts { width: 2fr; height: 1fr; }
-    #conversation { width: 3fr; height: 1fr; padding: 0 1; border-left: solid $primary; }
+    #rollouts { width: 1fr; height: 1fr; }
+    #conversation { width: 1fr; height: 1fr; padding: 0 1; border-left: solid $primary; }
     #lists.narrow { layout: vertical; }
     #lists.narrow #rollouts, #lists.narrow #conversation { width: 1fr; }
     #lists.narrow #conversation { height: 2fr; border-left: none; border-top: solid $primary; }
@@ -102,6 +106,7 @@ class RunViewer(App[None]):
         """
         super().__init__()
         self._files = [RunFiles(Path(run)) for run in runs]
+        self._findings: Findings = find([each.report for each in self._files])
         self._number = 0
         self._wanted = ""
         self._only_failed = False
@@ -131,7 +136,6 @@ class RunViewer(App[None]):
     def on_mount(self) -> None:
         """Fill in the first run, and look after its files from now on."""
         self.query_one("#search").display = False
-        self.query_one(DataTable).add_columns("rollout", "reward", "ended by")
         self._fill()
         self.query_one(DataTable).focus()
         self.set_interval(SECONDS_BETWEEN_READS, self._reload)
@@ -141,7 +145,8 @@ class RunViewer(App[None]):
         self.query_one("#lists").set_class(self.size.width < 90, "narrow")
 
     def _reload(self) -> None:
-        if self._files[self._number].reload():
+        if any([each.reload() for each in self._files]):
+            self._findings = find([each.report for each in self._files])
             self._fill()
 
     def _rows(self) -> list[Mapping[str, Any]]:
@@ -152,13 +157,16 @@ class RunViewer(App[None]):
         """Show the run as it is now; the rollout that was marked stays so."""
         rows, marked = self._rows(), self._marked
         self._listed = rows
-        self.query_one("#summary", Static).update(Text("\n".join(summary_lines(self.report, len(rows)))))
+        lines = [*summary_lines([each.report for each in self._files], self._findings, self._number)]
+        self.query_one("#summary", Static).update(Text("\n".join([*lines, f"{len(rows)} of {len(self.report.rows)} rollouts"])))
         table = self.query_one(DataTable)
-        table.clear()
+        table.clear(columns=True)
+        names = [name for name in _COLUMNS if name != "tokens" or any(tokens_of(row) is not None for row in self.report.rows)]
+        table.add_columns(*names)
         for row in rows:
-            ended = failure_reason(row)[0] if is_failed(row) else ended_by(row)
-            name = f"{row['example_id']}.{row.get('rollout') or 0}"
-            table.add_row(Text(name), Text(f"{row['reward']:.3f}"), Text(one_line(ended), style="red" if is_failed(row) else ""))
+            table.add_row(
+                *(Text(one_line(_COLUMNS[name](row)), style="red" if name == "ended" and is_failed(row) else "") for name in names)
+            )
         places = [_place(row) for row in rows]
         if marked in places:
             table.move_cursor(row=places.index(marked))
@@ -202,7 +210,6 @@ class RunViewer(App[None]):
         """Show the next run."""
         self._number = (self._number + 1) % len(self._files)
         self._turn = None
-        self._files[self._number].reload()
         self._fill()
 
     def action_only_failed(self) -> None:
@@ -226,31 +233,14 @@ class RunViewer(App[None]):
         self.query_one(DataTable).focus()
 
 
-def summary_lines(report: RunReport, num_listed: int) -> Iterator[str]:
-    """Return what a run says together, in lines.
-
-    Args:
-        report: The run.
-        num_listed: How many of its rollouts are listed.
-    """
-    summary = report.summary
-    yield one_line(report.name)
-    yield f"reward {_mean(report.reward)}"
-    yield f"{num_listed} of {len(report.rows)} rollouts, {len(report.tasks)} tasks, {summary['num_failed']} failed"
-    for kind in report.failures[:3]:
-        yield one_line(f"  {len(kind.rollouts)} by {kind.reason}: {kind.example}")[:200]
-    if summary["pass_at_k"]:
-        yield ", ".join(f"pass@{k} {chance:.3f}" for k, chance in summary["pass_at_k"].items())
-    if report.metrics:
-        yield one_line(", ".join(f"{name} {_mean(mean)}" for name, mean in report.metrics.items()))
-    if report.tokens:
-        yield one_line(", ".join(f"{count:,.0f} {kind.replace('_', ' ')}" for kind, count in report.tokens.items()))
-    yield f"{report.rollout_seconds:.1f} s a rollout"
-
-
-def _mean(mean: Mean) -> str:
-    value = "-" if mean.value is None else f"{mean.value:.3f}"
-    return value if mean.interval is None else f"{value} ({mean.interval[0]:.3f} to {mean.interval[1]:.3f})"
+_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "task": task_and_rollout,
+    "reward": lambda row: f"{row['reward']:.3f}",
+    "ended": lambda row: failure_reason(row)[0] if is_failed(row) else ended_by(row),
+    "turns": lambda row: str(len(answers_of(row))),
+    "tokens": lambda row: "-" if (tokens := tokens_of(row)) is None else f"{tokens:,.0f}",
+    "first words": lambda row: failure_reason(row)[1][:120] if is_failed(row) else said_words(row),
+}
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int]:
@@ -273,13 +263,14 @@ def conversation_text(row: Mapping[str, Any], turn: int | None = None) -> Text:
     """
     prompt = messages_of(row, "prompt")
     messages = [*prompt, *messages_of(row, "completion")]
-    first, last, title = 0, len(messages), f"example {row['example_id']}, rollout {row.get('rollout') or 0}"
+    first, last, title = 0, len(messages), f"task {row['example_id']}, rollout {row.get('rollout') or 0}"
     if turn is not None:
         answers = [len(prompt) + at for at in answers_of(row)]
         first = answers[turn - 1] + 1 if turn else 0
         last = answers[turn + 1] if turn + 1 < len(answers) else len(messages)
         title += f", turn {turn + 1} of {len(answers)}"
-    text = Text(f"{title}\nreward {row['reward']:.3f}, {one_line(ended_by(row))}\n", style="bold")
+    text = Text()
+    text.append(f"{title}\nreward {row['reward']:.3f}, {one_line(ended_by(row))}\n", style="bold")
     if is_failed(row):
         text.append(f"failed: {display_text(': '.join(failure_reason(row)))}\n", style="bold red")
     human = row.get("human")

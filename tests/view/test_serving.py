@@ -1,0 +1,110 @@
+"""`PageServer`: a run that grows is followed; nobody but this machine's browsers is answered, and nothing is changed."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.commands import run_vfgym
+from tests.view.browser import open_browser
+from tests.view.runs import row, write_run
+from vfgym.errors import ConfigurationError
+from vfgym.results import ResultsError
+from vfgym.view.serving import PageServer
+
+
+def add_row(run: Path, text: str) -> None:
+    with (run / "results.jsonl").open("a") as file:
+        file.write(text)
+
+
+async def test_new_rows_appear(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row()], num_examples=3)
+    async with PageServer([run]) as server, aiohttp.ClientSession() as session:
+        page = await (await session.get(server.url)).text()
+        assert "connect-src 'self'" in page
+        (tag,) = [part.split("&quot;")[1] for part in page.split("data-follows=")[1:2]]
+        assert (await session.get(f"{server.url}data", headers={"If-None-Match": f'"{tag}"'})).status == 304
+        server._next_read = 0.0  # it rests after it has read
+        add_row(run, json.dumps(row(1)) + "\n" + json.dumps(row(2))[:40])  # the last one is being written
+        new = await session.get(f"{server.url}data", headers={"If-None-Match": f'"{tag}"'})
+        assert (new.status, new.headers["ETag"] != f'"{tag}"') == (200, True)
+        (seen,) = (await new.json())["runs"]
+        assert (len(seen["rows"]), seen["note"].split(",")[0]) == (2, "2 of 3 rollouts of 2 tasks")
+        (run / "results.jsonl").unlink()
+        server._next_read = 0.0
+        assert len((await (await session.get(f"{server.url}data")).json())["runs"][0]["rows"]) == 2, "what was read stays"
+
+
+async def test_only_this_machine_is_answered_and_only_read(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row()])
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    async with PageServer([run]) as server, aiohttp.ClientSession() as session:
+        port = int(server.url.split(":")[2].strip("/"))
+        assert [ipaddress.ip_address(address[0]).is_loopback for address in server._runner.addresses] == [True]
+        for host in (f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"127.0.0.1.evil.example:{port}", ""):
+            for path in ("", "data", "nothing"):
+                refused = await session.get(f"{server.url}{path}", headers={"Host": host})
+                assert (refused.status, "answer 0.0" in await refused.text()) == (403, False), host
+        named = await session.get(f"{server.url}data", headers={"Host": f"localhost:{port}"})
+        assert named.status == 200
+        for header, value in {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}.items():
+            assert named.headers[header] == value
+        assert "Access-Control-Allow-Origin" not in named.headers
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            assert (await session.request(method, server.url, data=b"x")).status == 405, method
+        for path in ("results.jsonl", "../run/results.jsonl", "data/"):
+            assert (await session.get(f"{server.url}{path}")).status == 404, path
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))
+
+
+async def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="cannot read"):
+        PageServer([tmp_path])
+    with pytest.raises(ConfigurationError, match="needs a run"):
+        PageServer([])
+    run = write_run(tmp_path / "run", [row()])
+    async with PageServer([run]) as server:
+        busy = PageServer([run], int(server.url.split(":")[2].strip("/")))
+        with pytest.raises(ConfigurationError, match="Give another port"):
+            await busy.__aenter__()
+
+
+@pytest.mark.parametrize("options", [("--serve", "--html", "page.html"), ("--serve", "--json"), ("--port", "8000")])
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+    assert "--serve" in run_vfgym("view", str(write_run(tmp_path / "run", [row()])), *options, exit_code=2).stderr
+
+
+@pytest.mark.exhaustive
+def test_the_command_follows_a_run_in_a_browser_until_ctrl_c(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row()], num_examples=3)
+    command = [sys.executable, "-m", "vfgym", "view", str(run), "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[0]
+        with open_browser() as browser:
+            tab: Any = browser.new_page()
+            tab.goto(url)
+            tab.wait_for_selector(".rollouts li")
+            tab.get_by_label("Text in them").fill("answer")
+            tab.get_by_text("All numbers").click()
+            add_row(run, json.dumps(row(1)) + "\n")
+            tab.wait_for_function("document.querySelectorAll('.rollouts li').length === 2")
+            assert tab.locator(".more-of-runs details[open]", has_text="All numbers").count() == 1, "what was opened stays open"
+            assert tab.get_by_label("Text in them").input_value() == "answer"
+            assert "Following: 2 rollouts so far." in tab.inner_text("#follow")
+            process.send_signal(signal.SIGINT)
+            tab.wait_for_function("document.getElementById('follow').innerText.includes('the server has stopped')")
+        output, errors = process.communicate()
+    assert (process.returncode, output, errors) == (0, "\nstopped\n", "")
