@@ -11,7 +11,7 @@ import functools
 import json
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple, Required, TypedDict, cast
+from typing import Any, Literal, NamedTuple, Required, TypedDict, cast
 
 
 class ReasoningGymDataset(TypedDict):
@@ -120,14 +120,18 @@ class RewardBounds(TypedDict, total=False):
 
 
 class OpenSpielPrompt(TypedDict, total=False):
-    """What players of a game of OpenSpiel are told."""
+    """What players of a game of OpenSpiel are told. What stands between backticks is a move, word for word."""
 
-    rules: str
-    """How it is played, for the arguments that it has by default."""
+    rules: Required[str]
+    """How it is played, with the arguments that it has by default."""
     observation: str
-    """How to read what a player is shown."""
+    """How to read what a player sees."""
+    outcome: Literal["win", "draw"]
+    """``"win"``: one of two players wins, and its reward is 1, the other one's -1. ``"draw"``: so it is, or both get 0."""
     goal: str
-    """What is won, and what it is worth."""
+    """What is rewarded, where there is no such outcome."""
+    returns: list[float]
+    """All rewards that a player can have in the end, where they are few."""
     roles: list[str]
     """What the players play, in order."""
 

@@ -25,6 +25,7 @@ from vfgym.wrappers.gymnasium.rendering import drawing_text
 from vfgym.wrappers.pettingzoo.classic import PLAIN, PRESENTATIONS
 from vfgym.wrappers.pettingzoo.go_board import keep_board_size
 from vfgym.wrappers.pettingzoo.making import make_aec
+from vfgym.wrappers.pettingzoo.openspiel import refuse_mean_field, repair
 from vfgym.wrappers.pettingzoo.rendering import find_problems, make_renderer
 from vfgym.wrappers.pettingzoo.rules import read_rules, read_title
 
@@ -133,6 +134,8 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         try:
             self._game = self.env.unwrapped
             keep_board_size(self._game)
+            refuse_mean_field(self._game)
+            repair(self._game)
             self._presentation = PRESENTATIONS.get(getattr(self._game, "metadata", {}).get("name", ""), PLAIN)
             self.players = tuple(self.env.possible_agents)
             self._title = read_title(self._game)
@@ -425,7 +428,8 @@ class PettingZooGame(TurnBasedGame, OwnDice):
     def _prompt(self, player: Player) -> str:
         presentation = self._presentation
         rules = self._rules if self._rules is not None else presentation.rules
-        role = f" ({presentation.roles[self.players.index(player)]})" if presentation.roles else ""
+        roles = presentation.roles or self._told.roles
+        role = f" ({roles[self.players.index(player)]})" if len(roles) == len(self.players) else ""
         parts = [
             f"You are playing {self._title}.",
             (self._told.all if presentation is PLAIN else self._told.text) if rules is None else rules,

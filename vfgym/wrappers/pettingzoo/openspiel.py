@@ -5,28 +5,40 @@ Nothing here imports `pyspiel` or `shimmy`: a game is asked.
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import numpy as np
 
 from vfgym.codecs import ActionNotFound, Codec
 from vfgym.codecs.reading import Where
+from vfgym.data import OpenSpielPrompt, openspiel_prompts
+from vfgym.errors import ConfigurationError
 
 OPENSPIEL = "OpenSpielCompatibilityV0"
 """What shimmy's environments of OpenSpiel call themselves."""
 
-_DECORATION = " \t\r\n.!?\"'`*"
-"""What may stand around a move."""
+_DECORATION = " \t\r\n.!?;,\"'`*"
+"""What may stand around a move, and around what OpenSpiel writes of it (``pile:1, take:1;``, ``a3b2*``), and says nothing."""
+
+
+def _undecorated(move: str) -> str:
+    return move.strip(_DECORATION).casefold()
 
 
 def read_position(game: Any, agent: str) -> str:
     """Return what a player sees of a position, in OpenSpiel's words."""
     state, player = game.game_state, game.agent_name_id_mapping[agent]
     if game.game_type.provides_observation_string:
-        return str(state.observation_string(player))
+        return _STYLE.sub("", state.observation_string(player))
     if game.game_type.provides_information_state_string:
-        return str(state.information_state_string(player))
+        return _STYLE.sub("", state.information_state_string(player))
     return str(game.observe(agent))
+
+
+_STYLE = re.compile(r"\x1b\[[\d;]*m")
+"""Colours of a terminal, which some games have in their texts."""
 
 
 def is_openspiel(game: Any) -> bool:
@@ -36,9 +48,71 @@ def is_openspiel(game: Any) -> bool:
     )
 
 
+def repair(game: Any) -> None:
+    """Let a game that shimmy (2.0) made of one of OpenSpiel's be played as OpenSpiel plays it, from its next reset on.
+
+    * Shimmy counts what chance decides (cards that are dealt, dice) against OpenSpiel's greatest number of moves, which does not: a game of
+      Kuhn poker was over after its first move.
+    * At a reset it loads the game by its name alone, and so forgets arguments that stand in the name (``"hex(board_size=3)"``) or that a
+      game has which it was given.
+    """
+    if not is_openspiel(game):
+        return
+    decide_chance = game._execute_chance_node
+
+    def decide_uncounted() -> None:
+        moves = game.game_length
+        decide_chance()
+        game.game_length = moves
+
+    game._execute_chance_node = decide_uncounted
+    if game.config is None and _changed_arguments(game):
+        game.config = game._env.get_parameters()
+
+
+def refuse_mean_field(game: Any) -> None:
+    """Raise if a game of OpenSpiel has no players: in a mean field game, rewards follow from what a whole population does.
+
+    Raises:
+        ConfigurationError: If it is one.
+    """
+    if is_openspiel(game) and game.game_type.dynamics.name == "MEAN_FIELD":
+        raise ConfigurationError(f"{game.game_type.long_name} is a mean field game, which a population plays and no player can")
+
+
+_OUTCOMES = {"win": "1 for who wins, -1 for the other.", "draw": "1 for who wins, -1 for the other, 0 for a draw."}
+
+
+def openspiel_prompt(game: Any) -> OpenSpielPrompt | None:
+    """Return what is written about a game of OpenSpiel; None if nothing is."""
+    return openspiel_prompts().get(game.game_type.short_name)
+
+
 def read_openspiel_rules(game: Any) -> str:
-    """Return what is known of a game's rewards; OpenSpiel tells no rules."""
-    return f"Rewards: from {game._env.min_utility():g} to {game._env.max_utility():g} in all."
+    """Return the rules of a game of OpenSpiel and its rewards, as they are written; empty where nothing is."""
+    prompt = openspiel_prompt(game)
+    if prompt is None:
+        return ""
+    rules = prompt["rules"].replace("`", "")
+    changed = _changed_arguments(game)
+    if changed:
+        rules += f" In this game, other than written here: {', '.join(f'{name} is {value}' for name, value in changed.items())}."
+    goal = _OUTCOMES[prompt["outcome"]] if "outcome" in prompt else prompt["goal"]
+    return "\n\n".join(filter(None, [rules, f"Rewards: {goal}", prompt.get("observation", "")]))
+
+
+def _changed_arguments(game: Any) -> dict[str, Any]:
+    """Return the arguments that a game was made with which are not those that it has by default; all of one that has to be given some."""
+    pyspiel, given = sys.modules["pyspiel"], game._env.get_parameters()
+    try:
+        usual = pyspiel.load_game(game.game_type.short_name).get_parameters()
+    except pyspiel.SpielError:
+        usual = {}
+    return {name: value for name, value in given.items() if name not in _UNSEEN and (name not in usual or value != usual[name])}
+
+
+_UNSEEN = frozenset({"ansi_color_output", "egocentric", "egocentric_obs_tensor", "plain_obs_tensor", "rng_seed", "seed"})
+"""Arguments of games that change nothing for a player."""
 
 
 class OpenSpielMoves(Codec):
@@ -110,6 +184,6 @@ class OpenSpielMoves(Codec):
 
     def _parse(self, text: str) -> Any:
         """Return the legal move that a text stands for, whatever its case; None if it is none, or several."""
-        wanted, state, player = text.strip(_DECORATION).casefold(), self._game.game_state, self._player()
-        exact = [action for action in state.legal_actions(player) if state.action_to_string(player, action).casefold() == wanted]
+        wanted, state, player = _undecorated(text), self._game.game_state, self._player()
+        exact = [action for action in state.legal_actions(player) if _undecorated(state.action_to_string(player, action)) == wanted]
         return np.int64(exact[0]) if len(exact) == 1 else None

@@ -17,7 +17,7 @@ import gymnasium as gym
 
 from vfgym.wrappers.gymnasium.docstrings import numbered_elements
 from vfgym.wrappers.gymnasium.names import declared_action_names
-from vfgym.wrappers.pettingzoo.openspiel import is_openspiel, read_openspiel_rules
+from vfgym.wrappers.pettingzoo.openspiel import is_openspiel, openspiel_prompt, read_openspiel_rules
 
 _TITLE = re.compile(r"\A\s*#\s+(.+)$", re.MULTILINE)
 _LINE_BREAK = re.compile(r"(?<=[^\n|])\n(?=[^\n|*-])")
@@ -54,6 +54,8 @@ class Rules:
     """What is said of the actions."""
     observations: str = ""
     """What is said of the observations."""
+    roles: tuple[str, ...] = ()
+    """What the players play, in order."""
 
     @property
     def all(self) -> str:
@@ -84,7 +86,8 @@ _MOST_CHARACTERS = 3000
 def read_rules(game: Any) -> Rules:
     """Return the rules of an unwrapped environment, and what it says of actions and observations; empty where nothing is documented."""
     if is_openspiel(game):
-        return Rules(read_openspiel_rules(game))
+        prompt = openspiel_prompt(game)
+        return Rules(read_openspiel_rules(game), roles=() if prompt is None else tuple(prompt.get("roles", ())))
     introduction, *rest = _HEADING.split(_documentation(game))
     sections = {title.casefold(): text for title, text in zip(rest[::2], rest[1::2], strict=True)}
     rewards = _clean(sections.get("rewards", ""))
