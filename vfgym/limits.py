@@ -296,6 +296,11 @@ class Meter:
             self.spent.requests += 1
             self.spent.errors += self._counts_failed_requests
 
+    def count_given_up(self) -> None:
+        """Count a request that was cancelled while it was under way; nobody says what it cost."""
+        with self._lock:
+            self.spent.requests += 1
+
     def count_cached(self, usage: Any) -> None:
         """Take note of an answer that came out of a cache, and so cost nothing."""
 

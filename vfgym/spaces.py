@@ -18,6 +18,7 @@ from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces
 from gymnasium.wrappers.utils import create_zero_array
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import InvalidMessage
 from vfgym.messages import AssistantMessage, Message, Response, ToolCall, UserMessage, as_message, as_messages
 from vfgym.tools import Tool, sample_arguments
@@ -93,7 +94,7 @@ class _MessagesSpace(gym.Space[Any]):
 
     def to_jsonable(self, sample_n: Iterable[Any]) -> list[Any]:
         """Return samples as plain JSON data."""
-        plain_data: list[Any] = json.loads(json.dumps(list(sample_n)))
+        plain_data: list[Any] = parse_json(json.dumps(list(sample_n)))
         return plain_data
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import json
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, as_messages
 
@@ -352,7 +352,7 @@ def _decoded(text: str) -> Any:
     """Return the object that JSON text says, or None."""
     if text[:1] == "{":
         with contextlib.suppress(ValueError):
-            return json.loads(text)
+            return parse_json(text)
     return None
 
 
@@ -369,8 +369,8 @@ def parse_info(info: Any, where: str) -> dict[str, Any]:
     """
     if isinstance(info, str):
         try:
-            info = json.loads(info)
-        except json.JSONDecodeError as error:
+            info = parse_json(info)
+        except ValueError as error:
             raise ConfigurationError(f"{where}: info is text but not JSON: {error}") from None
     if info is None:
         return {}

@@ -6,8 +6,8 @@ here looks at a clock; every reader that `readers` collects is looked at in two 
 - the steps of Python and of the matcher of regular expressions are counted (`steps`), for texts (`texts`) of 10,000 and 100,000 characters;
 - every regular expression of the packages is analysed (`patterns`), since some of its loops are seen by no count inside of Python.
 
-What neither sees are copies and searches of a whole text, in C, inside of a loop. Counts of instructions would (valgrind's callgrind), but
-under it the packages alone take longer to import than a test may take.
+Copies of a whole text inside of a loop are seen by the bytes that C moves, which the exhaustive family counts beside the steps (`sweep`),
+and by the form of the loop (`loops`), as are searches that begin at the beginning each time.
 
 In the quick suite each reader gets a fixed share of the texts, and more of those with which readers were slow once.
 """
@@ -16,15 +16,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
+import os
 import re
+import subprocess
 import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
+from tests.attacks import sweep
 from tests.attacks.collect_patterns import Use, patterns
+from tests.attacks.loops import wasteful_in, wasteful_loops
 from tests.attacks.patterns import superlinear_part
 from tests.attacks.readers import AWKWARD_SECRETS, LEFT_OUT, Read, readers, uncollected
 from tests.attacks.steps import count_steps
@@ -105,9 +112,69 @@ def test_steps_grow_as_the_text_does(name: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", readers())
-def test_steps_grow_as_every_text_does(name: str) -> None:
-    assert slow_texts(name, readers()[name], list(SHORT_TEXTS)) == []
+@pytest.mark.timeout(1800)
+def test_steps_and_bytes_grow_as_every_text_does(tmp_path: Path) -> None:
+    """Every reader with every text; copies are looked for where a C compiler and the GNU libc are, and the test says so elsewhere."""
+    sees_copies, problems = sweep.run(os.cpu_count() or 1, tmp_path)
+    assert problems == []
+    if not sees_copies:
+        pytest.skip("steps grow as texts do; bytes are not counted here, which takes `cc` and the GNU libc")
+
+
+def test_no_loop_copies_or_searches_a_whole_text_each_time() -> None:
+    assert [found for found in wasteful_loops() if not any(found.startswith(known) for known in NOT_WASTEFUL)] == []
+
+
+NOT_WASTEFUL = {
+    "vfgym/model_server/generation.py: text.find(": "for each text that ends an answer, of which there are 64 at most",
+    "vfgym/wrappers/games/turns.py: limits.count(": "counts the tokens of what a game says at its beginning, which is kept",
+}
+"""Loops that search a whole text, or seem to, and why they take linear time."""
+
+WASTEFUL = (
+    "while text: text = text[1:]",
+    "while text: text = text[:-1]",
+    "for each in y: text = text[each:]",
+    "while items: items.pop(0)",
+    "for each in y: items.insert(0, each)",
+    "for each in y: text.find('a')",
+    "while text.count('a'): pass",
+    "[text.split(each) for each in y]",
+    "for each in y:\n    if x: text.partition(each)",
+)
+NOT_IN_VAIN = (
+    "rest = memoryview(data)\nwhile rest: rest = rest[1:]",
+    "while (at := text.find('a', at)) >= 0: pass",
+    "for line in y: line.split(',')",
+    "text = text[1:]",
+    "for each in y: os.replace(each, each)",
+)
+
+
+@pytest.mark.parametrize("code", WASTEFUL)
+def test_loops_that_copy_or_search_a_whole_text_are_found(code: str) -> None:
+    assert wasteful_in("def read(text, items, y, at, data, x):\n" + textwrap.indent(code, "    "))
+
+
+@pytest.mark.parametrize("code", NOT_IN_VAIN)
+def test_loops_that_do_not_are_let_pass(code: str) -> None:
+    assert not wasteful_in("import os\ndef read(text, items, y, at, data, x):\n" + textwrap.indent(code, "    "))
+
+
+@pytest.mark.exhaustive
+def test_the_count_of_bytes_sees_copies(tmp_path: Path) -> None:
+    """Of the rest of a text, of a list whose first item goes, and of a text that grows in an attribute; linear readers move little."""
+    library = sweep.compiled(tmp_path)
+    if library is None:
+        pytest.skip("bytes are not counted here, which takes `cc` and the GNU libc")
+    told = subprocess.run(
+        [sys.executable, "-m", sweep.__name__, "look"],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        cwd=sweep.ROOT,
+        check=True,
+        capture_output=True,
+    )
+    assert json.loads(told.stdout) == {"consume": True, "pop": True, "grow": True, "split": False, "join": False}
 
 
 BAD = {

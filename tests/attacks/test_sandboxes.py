@@ -6,6 +6,7 @@ namespaces.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -86,7 +87,7 @@ TESTS_FOLDER = Path(__file__).parents[1]
 DOCS = TESTS_FOLDER.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["sandboxes.md", "agent_programs.md"])
+@pytest.mark.parametrize("page", ["sandboxes.md", "agent_programs.md", "limits.md", "results.md"])
 def test_the_guide_names_a_test_for_each_promise(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| `([\w/.]+)::(\w+)`(?:: (.*))? \|$", text, re.MULTILINE)
@@ -188,3 +189,20 @@ def test_a_record_of_another_host_boot_or_namespace_is_left(other: str, tmp_path
     registry._own.clear()
     registry.remove_left(dict(backends()))
     assert not (tmp_path / "theirs").exists()
+
+
+@pytest.mark.exhaustive
+@needs_sandbox
+async def test_who_waits_for_an_interpreter_that_is_killed_is_answered_by_the_next_one() -> None:
+    """Cells that come before, while and after one is killed read their own answers, never that the interpreter has ended."""
+    deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    async with await create(SandboxSpec()) as sandbox:
+
+        async def ask(wait: float) -> str | None:
+            await asyncio.sleep(wait)
+            return (await sandbox.python("1 + 1", timeout=20)).value
+
+        for number in range(12):
+            killed = asyncio.create_task(sandbox.python(deaf, timeout=0.15))
+            assert await asyncio.gather(*(ask(0.07 * (number + each)) for each in range(3))) == ["2", "2", "2"]
+            assert (await killed).state_is_lost

@@ -260,7 +260,7 @@ def test_a_row_that_is_nested_too_deep_is_named(tmp_path: Path, number: int, end
     lines[number - 1] = f'{{"example_id": 7, "info": {DEEP}}}'
     (tmp_path / "metadata.json").write_text("{}")
     (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n" * ends)
-    with pytest.raises(ResultsError, match=rf"line {number} of .*results.jsonl is not a rollout: it is nested too deep"):
+    with pytest.raises(ResultsError, match=rf"line {number} of .*results.jsonl is not a rollout: the JSON is nested more than 200 levels"):
         load_results(tmp_path)
 
 

@@ -537,7 +537,7 @@ def test_a_run_with_a_row_that_is_nested_too_deep_is_not_resumed(tmp_path: Path)
     lines[2] = lines[2].removesuffix("}") + f', "info": {"[" * 100_000}{"]" * 100_000}}}'
     file.write_text("\n".join(lines) + "\n")
     before = file.read_bytes()
-    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is not a rollout: it is nested too deep"):
+    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is not a rollout: the JSON is nested more than 200 levels"):
         run(tmp_path, resume=True)
     assert file.read_bytes() == before
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from typer.models import OptionInfo
 
 from verifiers_compat.utils.config_utils import MissingKeyError
+from vfgym.bounded_json import parse_json
 from vfgym.cli.conventions import Debug, Options, invoke
 from vfgym.errors import ConfigurationError, Error
 from vfgym.output.terminal import echo, echo_traceback
@@ -116,8 +116,8 @@ def parse_json_object(option: str, text: str) -> dict[str, Any]:
         ConfigurationError: If it is something else.
     """
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
+        value = parse_json(text)
+    except ValueError as error:
         raise ConfigurationError(f"{option} must be JSON: {error}") from None  # the text itself may have keys in it
     if not isinstance(value, dict):
         raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"key\": 5}}', got {type(value).__name__}")

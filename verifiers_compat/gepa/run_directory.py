@@ -14,7 +14,6 @@ come to; and a question that differs from the one of its number is asked anew.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import shutil
@@ -22,6 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import redact, redact_data
 from vfgym.results import ResultsError
@@ -51,7 +51,7 @@ class RunDirectory:
         """
         self.path = Path(path)
         self._num_questions = 0
-        written = json.loads(json_text(redact_data(dict(settings))))
+        written = parse_json(json_text(redact_data(dict(settings))))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(self.path.iterdir())
@@ -87,7 +87,7 @@ class RunDirectory:
 
     def _read_settings(self) -> dict[str, Any]:
         try:
-            settings = json.loads((self.path / SETTINGS).read_text(encoding="utf-8"))
+            settings = parse_json((self.path / SETTINGS).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             settings = None
         if not isinstance(settings, dict):
@@ -113,7 +113,7 @@ class RunDirectory:
         """
         name = f"reflections/{self._name([prompt])}.json"
         try:
-            return str(json.loads((self.path / name).read_text(encoding="utf-8"))["answer"])
+            return str(parse_json((self.path / name).read_text(encoding="utf-8"))["answer"])
         except (OSError, ValueError, KeyError, TypeError):
             answer = ask(prompt)
         self.write(name, json_text({"prompt": prompt, "answer": answer}, is_indented=True) + "\n")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from verifiers_compat import types
 from verifiers_compat.utils.usage_utils import extract_usage_tokens as extract_usage_tokens
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.results import (
     GenerateMetadata,
@@ -230,9 +231,9 @@ def _whole_lines(descriptor: int) -> tuple[int, bytes]:
     with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
         end = content.rfind(b"\n") + 1
         try:
-            json.loads(content[end:])
-        except RecursionError:  # nobody can say, so it stays: whoever reads the file is told which line cannot be read
-            pass
-        except ValueError:
+            parse_json(content[end:])
+        except (json.JSONDecodeError, UnicodeDecodeError):
             return end, b""
+        except ValueError:  # it is whole, so it stays: whoever reads the file is told which line cannot be read
+            pass
         return len(content), b"\n"

@@ -16,6 +16,7 @@ from verifiers_compat.v1.local_programs import run_command, run_function
 from verifiers_compat.v1.sandboxed_functions import run_sandboxed_function
 from verifiers_compat.v1.sandboxes import run_setup, with_task
 from verifiers_compat.v1.tool_server import offer_tools
+from vfgym.bounded_json import parse_json
 from vfgym.calls import CallPlan, maybe_await
 from vfgym.errors import Error, InfraError, SandboxError
 from vfgym.interception.wire import plain_data
@@ -179,7 +180,7 @@ class ProgramRun:
         path = str(artifact["path"])
         try:
             text = (await sandbox.read_file(await _find_file(sandbox, path))).decode("utf-8", "replace")
-            kept = json.loads(text) if artifact.get("format") == "json" else text
+            kept = parse_json(text) if artifact.get("format") == "json" else text
             running.state["artifacts"][name] = kept[artifact["key"]] if "key" in artifact else kept
         except (OSError, ValueError, TypeError, LookupError, RecursionError, Error) as error:
             if not artifact.get("optional"):

@@ -19,6 +19,7 @@ from verifiers_compat.v1.runtime import Runtime
 from verifiers_compat.v1.sandboxes import port_of, upload_package
 from verifiers_compat.v1.state import PROTECTED
 from verifiers_compat.v1.tool_server import program_text, tools_url
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.interception.wire import plain_data
 
@@ -106,11 +107,11 @@ async def run_sandboxed_function(
     if done.exit_code:
         raise InfraError(f"{what} failed in its sandbox: {done.stderr.strip()[-_MOST_QUOTED:] or f'code {done.exit_code}'}")
     try:
-        said = json.loads(await sandbox.read_file(f"{_FOLDER}/result.json"))
+        said = parse_json(await sandbox.read_file(f"{_FOLDER}/result.json"))
         own, result, stopped = dict(said["state"]), said["result"], said["stopped"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise InfraError(f"{what} left no result that can be read: {error}") from error
-    sent = json.loads(text)["state"]
+    sent = parse_json(text)["state"]
     state.update({key: value for key, value in _changed(own, sent).items() if key not in PROTECTED and key not in _LIVE})
     merge_result(_changed(result, sent) if isinstance(result, dict) else result, function.reference, running)
     if stopped is not None:

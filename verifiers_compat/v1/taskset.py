@@ -11,6 +11,7 @@ from verifiers_compat.v1.config import TasksetConfig, resolve_reference
 from verifiers_compat.v1.participant import Participant
 from verifiers_compat.v1.state import State
 from verifiers_compat.v1.task import InvalidTask, Task
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.interception.wire import plain_data
 
@@ -154,15 +155,15 @@ class Taskset(Participant):
         """
         if isinstance(value, str):
             try:
-                value = json.loads(value)
-            except json.JSONDecodeError as error:
+                value = parse_json(value)
+            except ValueError as error:
                 raise InvalidTask(f"a task given as text must be JSON: {error}") from None
         if isinstance(value, Task):
             return value.freeze()
         if not isinstance(value, Mapping):
             raise InvalidTask(f"a task must be a dict, or one as JSON text; got {type(value).__name__}")
         info = value.get("info")
-        info = json.loads(info) if isinstance(info, str) else info
+        info = parse_json(info) if isinstance(info, str) else info
         carried = info.get("task") if isinstance(info, Mapping) else None
         if carried is not None:
             return self.to_task(carried)

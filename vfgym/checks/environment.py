@@ -20,6 +20,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from vfgym.agents.base import seat_of
 from vfgym.aio.background import wait
+from vfgym.bounded_json import parse_json
 from vfgym.checks.comparison import Broken, Promise
 from vfgym.checks.round_trips import round_trips
 from vfgym.clients.scripted import ScriptedClient
@@ -266,7 +267,7 @@ def _play(env: gym.Env[Any, Any], seed: int | None, actions: list[Any] | None = 
 
 def _plain(value: Any, timings: Collection[str] = ()) -> Any:
     """Return a value as JSON data, in which the metrics with these names are left out."""
-    plain = json.loads(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
+    plain = parse_json(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
     return _without(plain, timings) if timings else plain
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import seat_of
+from vfgym.bounded_json import parse_json
 from vfgym.checks.comparison import Broken, Promise, expect_same, same
 from vfgym.checks.table_round_trips import (
     InSelfPlay,
@@ -95,7 +96,7 @@ def _reads_what_it_writes(definition: GymnasiumGame) -> str:
         data = json.dumps(codec.to_json(action), allow_nan=False)
         for written, again in (
             (codec.encode(action), codec.decode(codec.encode(action))),
-            (data, codec.from_json(json.loads(data))),
+            (data, codec.from_json(parse_json(data))),
             (answers.in_text(action), answers.read(answers.in_text(action))),
             (answers.as_call(action), answers.read(answers.as_call(action))),
         ):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from vfgym.bounded_json import parse_json
 from vfgym.cli.conventions import AsJson, Debug, Exit
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
@@ -431,8 +431,8 @@ def _is_given(context: typer.Context, option: str) -> bool:
 
 def _parse_object(text: str, option: str = "--env-args") -> dict[str, Any]:
     try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError as error:
+        parsed = parse_json(text)
+    except ValueError as error:
         raise ConfigurationError(f"{option} must be JSON: {error}") from None  # the text itself may have keys in it
     if not isinstance(parsed, dict):
         raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {type(parsed).__name__}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from vfgym.agents.isolated import IsolatedAgent
 from vfgym.agents.loading import load_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
+from vfgym.bounded_json import parse_json
 from vfgym.cli.environments import check_id
 from vfgym.cli.eval_files import combinations
 from vfgym.cli.evaluations import EvalFields, EvalSettings
@@ -98,8 +98,8 @@ def parse_variations(texts: Iterable[str]) -> dict[str, list[Any]]:
 
 def _values(name: str, text: str) -> list[Any]:
     try:
-        values: list[Any] = json.loads(f"[{text}]")
-    except json.JSONDecodeError:
+        values: list[Any] = parse_json(f"[{text}]")
+    except ValueError:
         return [_value(name, part.strip()) for part in text.split(",")]
     return values
 
@@ -111,8 +111,8 @@ def _value(name: str, text: str) -> Any:
     if text in _OF_PYTHON:
         raise ConfigurationError(f"--vary {name}: values are written as in JSON: {_OF_PYTHON[text]}, not {text}")
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return parse_json(text)
+    except ValueError:
         if not text or text[0] in "[{\"'":
             raise ConfigurationError(
                 f"--vary {name}: cannot read the value {text!r}; give plain words or JSON, with commas between them"

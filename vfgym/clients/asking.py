@@ -233,3 +233,7 @@ async def _ask_counting_failure(own: Ask, request: _Request) -> Response:
         for meter in () if request.has_inner else request.meters:
             meter.count_failure()
         raise
+    except BaseException:  # it is given up, and whoever is asked has it all the same
+        for meter in () if request.has_inner else request.meters:
+            meter.count_given_up()
+        raise

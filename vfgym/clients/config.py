@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.output.redaction import REDACTED, Secret, redact_url, secret_url, with_secrets
 
@@ -303,7 +303,7 @@ def make_config(**fields: Any) -> ClientConfig:
 def load_prime_config() -> dict[str, Any]:
     """Return what ``prime login`` left in ``~/.prime/config.json``; empty where there is nothing to read."""
     try:
-        loaded = json.loads((Path.home() / ".prime" / "config.json").read_text(encoding="utf-8"))
+        loaded = parse_json((Path.home() / ".prime" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RuntimeError):
         return {}
     return loaded if isinstance(loaded, dict) else {}

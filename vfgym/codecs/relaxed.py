@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from vfgym.bounded_json import is_deep, may_be_deep
 from vfgym.codecs.numbers import DASHES, number_of
 
 _DEEPEST = 64
@@ -50,16 +51,19 @@ def read_json(text: str) -> Any:
     """Return the data of a JSON text.
 
     Raises:
-        ValueError: If it is not JSON, or an object has a key twice.
+        ValueError: If it is not JSON, an object has a key twice, or the data have too many levels.
     """
     try:
         try:
             data, end = _scan(text, 0)  # a third of the time of `decode`, which looks for white space around it
-            return data if end == len(text) else _strict.decode(text)
+            data = data if end == len(text) else _strict.decode(text)
         except StopIteration:
-            return _strict.decode(text)
+            data = _strict.decode(text)
+        if may_be_deep(text) and is_deep(data):
+            raise RecursionError
     except RecursionError:
         raise NotReadable("the brackets are nested too deeply") from None
+    return data
 
 
 def read_relaxed(text: str) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 
 _WITHOUT_EFFECT = ("CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER")
@@ -77,7 +77,7 @@ def _instructions(text: str) -> list[tuple[str, str]]:
 def _words(rest: str, line: str, least: int) -> list[str]:
     """Return the words of an instruction, of which it needs a number at least."""
     try:
-        words = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
+        words = parse_json(rest) if rest.startswith("[") else shlex.split(rest)
     except ValueError as error:
         raise NeedsBuild(f"it has the line {line!r}, which cannot be read: {error}") from None
     if len(words) < least or not all(isinstance(word, str) for word in words):

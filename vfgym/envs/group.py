@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vfgym.aio.steps import Steps, run_each
+from vfgym.bounded_json import parse_json
 from vfgym.envs.chat import ChatEnv, check_split
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
@@ -73,7 +73,7 @@ def route_of(task: Mapping[str, Any]) -> list[str]:
     """Return the names of the environments through which a task is routed, outermost first; none where it has no route."""
     info = task.get("info")
     if isinstance(info, str):
-        info = json.loads(info)
+        info = parse_json(info)
     route = info.get(ROUTE) if isinstance(info, Mapping) else None
     if route is None:
         return []
@@ -83,7 +83,7 @@ def route_of(task: Mapping[str, Any]) -> list[str]:
 def with_route(task: Row, route: Sequence[str]) -> dict[str, Any]:
     """Return a task whose ``info`` names this route; an empty one is left out."""
     info = task.get("info")
-    fields = json.loads(info) if isinstance(info, str) else dict(info or {})
+    fields = parse_json(info) if isinstance(info, str) else dict(info or {})
     fields.pop(ROUTE, None)
     if route:
         fields[ROUTE] = route[0] if len(route) == 1 else list(route)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, InfraError, did_you_mean
 
 _MARKS_OF_A_TASK = ("task.toml", "instruction.md", "tests")
@@ -119,7 +120,7 @@ def _read_task(folder: Path) -> HarborTask:
         instruction = (folder / "instruction.md").read_text(encoding="utf-8")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the task {folder.name!r} cannot be read: {error}") from error
-    return HarborTask(folder.name, folder, instruction, json.loads(json.dumps(config, default=str)))
+    return HarborTask(folder.name, folder, instruction, parse_json(json.dumps(config, default=str)))
 
 
 def read_reward(name: str, text: str) -> float:
@@ -133,7 +134,7 @@ def read_reward(name: str, text: str) -> float:
         InfraError: If there is no finite number.
     """
     try:
-        value = float(text) if name == "reward.txt" else _only_reward(json.loads(text))
+        value = float(text) if name == "reward.txt" else _only_reward(parse_json(text))
     except (ValueError, TypeError, LookupError):
         value = math.nan
     if not math.isfinite(value):

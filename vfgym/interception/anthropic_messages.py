@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.interception.wire import (
     Request,
     Wire,
@@ -117,7 +118,7 @@ def _blocks(response: Response) -> list[dict[str, Any]]:
 def _input(arguments: str) -> dict[str, Any]:
     """Return the arguments as an object; what is not a JSON object stands in it as text."""
     try:
-        value = json.loads(arguments or "{}")
+        value = parse_json(arguments or "{}")
     except ValueError:
         value = arguments
     return value if isinstance(value, dict) else {"arguments": value}

@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any
 
+from vfgym.bounded_json import parse_json
+
 MOST_LEVELS = 100
 _SURROGATE = re.compile(rb"\\u[dD][89abAB]", re.ASCII)
 
@@ -21,21 +23,10 @@ def read_json(data: bytes) -> Any:
     Raises:
         ValueError: If it is none, has a number that is not finite, text that is not Unicode, or more than `MOST_LEVELS` levels.
     """
-    value = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+    value = parse_json(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite, most_levels=MOST_LEVELS)
     if _SURROGATE.search(data):  # pairs are fine, and nearly all are pairs
         json.dumps(value, ensure_ascii=False).encode()
-    level = [value]
-    for _ in range(MOST_LEVELS):
-        level = [
-            item
-            for each in level
-            if isinstance(each, dict | list)
-            for item in (each.values() if isinstance(each, dict) else each)
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return value
-    raise ValueError(f"the data are nested too deeply: at most {MOST_LEVELS} levels")
+    return value
 
 
 def check_arguments(text: str) -> None:
@@ -45,8 +36,8 @@ def check_arguments(text: str) -> None:
         ValueError: If they are.
     """
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        parse_json(text)
+    except json.JSONDecodeError:
         return
     read_json(text.encode())
 

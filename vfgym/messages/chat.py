@@ -8,11 +8,11 @@ conversations share messages without copying them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import InvalidMessage
 from vfgym.messages.frozen import Field, FrozenDict
 from vfgym.messages.tool_calls import ToolCall, as_tool_call, fields_of, short
@@ -382,8 +382,8 @@ def _thaw(value: Any) -> Any:
     if isinstance(value, ToolCall):
         thawed = {key: _thaw(item) for key, item in value.items()}
         try:
-            thawed["function"]["arguments"] = json.loads(value.arguments)
-        except json.JSONDecodeError:
+            thawed["function"]["arguments"] = parse_json(value.arguments)
+        except ValueError:
             pass
         return thawed
     if isinstance(value, Mapping):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Container, Generator, Mapping
 from dataclasses import MISSING, dataclass
 from numbers import Integral
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import pydantic_core
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.messages.chat import AssistantMessage, Message, MessageTypes
 from vfgym.messages.frozen import Field
@@ -90,7 +90,7 @@ class Model:
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Self:
         """Return one made of JSON text."""
-        return cls.model_validate(json.loads(text))
+        return cls.model_validate(parse_json(text))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, with fields changed.

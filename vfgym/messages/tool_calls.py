@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import InvalidMessage
 from vfgym.messages.frozen import Field, FrozenDict
 
@@ -94,8 +95,8 @@ def as_tool_call(value: Any) -> ToolCall:
         return value
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except json.JSONDecodeError:
+            value = parse_json(value)
+        except ValueError:
             raise InvalidMessage(f"a tool call given as text must be JSON, got {short(value)}") from None
     fields = fields_of(value)
     if fields is None:

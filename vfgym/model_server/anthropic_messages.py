@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.interception.wire import split_into_pieces
 from vfgym.messages import ToolCall
@@ -199,8 +200,8 @@ def _blocks(generation: Generation) -> list[dict[str, Any]]:
         blocks.append({"type": "text", "text": generation.text})
     for index, call in enumerate(generation.calls):
         try:
-            arguments = json.loads(call.arguments)
-        except json.JSONDecodeError:
+            arguments = parse_json(call.arguments)
+        except ValueError:
             arguments = None
         if isinstance(arguments, dict):
             blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})

@@ -6,10 +6,10 @@ to servers without the route, and are not read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.messages import ToolCall, Usage
 from vfgym.model_server.exchange import ApiName, ModelRequest, RequestRefused
 from vfgym.model_server.generation import Generation, StreamPiece
@@ -53,7 +53,7 @@ def _read_tokens(body: Mapping[str, Any], headers: Mapping[str, str], number: in
         raise RequestRefused(400, f"tokens must be a list of at least one token id, got {ids!r:.120}", param="tokens")
     try:
         messages, tools_text = parse_prompt(ids)
-        in_prompt = toolbox([as_tool(tool) for tool in (json.loads(tools_text) if tools_text else ())])
+        in_prompt = toolbox([as_tool(tool) for tool in (parse_json(tools_text) if tools_text else ())])
     except (ValueError, TypeError) as error:
         raise RequestRefused(400, f"tokens: {error}", param="tokens") from None
     if not messages:

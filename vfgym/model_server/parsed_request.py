@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from vfgym.bounded_json import dump_json, parse_json
 from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.messages import Message, Usage, as_messages
 from vfgym.model_server.exchange import ApiName, ModelRequest, RequestRefused
@@ -114,7 +115,7 @@ def read_toolbox(given: Any, convert: Callable[[Mapping[str, Any]], Mapping[str,
 @functools.lru_cache(maxsize=256)  # a client offers the same tools all the time
 def _convert_tools(given: str, convert: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Toolbox:
     try:
-        return toolbox([as_tool(convert(tool)) for tool in json.loads(given)])
+        return toolbox([as_tool(convert(tool)) for tool in parse_json(given)])
     except ConfigurationError as error:
         raise RequestRefused(400, f"invalid tools: {error}", param="tools") from None
 
@@ -238,6 +239,10 @@ def read_object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
+_MOST_STOPS = 64
+"""Each is looked for in the whole answer."""
+
+
 def read_stops(body: Mapping[str, Any], name: str = "stop") -> Sequence[str]:
     """Return the stop sequences of a body.
 
@@ -248,8 +253,9 @@ def read_stops(body: Mapping[str, Any], name: str = "stop") -> Sequence[str]:
     if value is None:
         return ()
     stops = [value] if isinstance(value, str) else value
-    if not isinstance(stops, list) or not all(isinstance(stop, str) and stop for stop in stops):
-        raise RequestRefused(400, f"{name} must be a text that is not empty, or a list of such, got {value!r:.120}", param=name)
+    if not isinstance(stops, list) or not all(isinstance(stop, str) and stop for stop in stops) or len(stops) > _MOST_STOPS:
+        expected = f"a text that is not empty, or a list of such, {_MOST_STOPS} at most"
+        raise RequestRefused(400, f"{name} must be {expected}, got {value!r:.120}", param=name)
     return stops
 
 
@@ -265,7 +271,7 @@ def conversation_tokens(messages: Sequence[Message], tools_text: str) -> int:
 
 def dumps(value: Any) -> bytes:
     """Return JSON as it goes over the wire."""
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+    return dump_json(value).encode("ascii")
 
 
 def event(data: Any, name: str | None = None) -> bytes:

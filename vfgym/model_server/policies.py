@@ -13,6 +13,7 @@ import numpy as np
 
 from vfgym.agents.base import seat_of
 from vfgym.agents.loading import import_object
+from vfgym.bounded_json import parse_json
 from vfgym.calls import maybe_await
 from vfgym.errors import ConfigurationError, InvalidMessage, did_you_mean
 from vfgym.messages import Message, ToolCall, content_text
@@ -96,7 +97,7 @@ def load_script(path: str | Path) -> Policy:
     try:
         text = path.read_text("utf-8")
         is_lines = path.suffix == ".jsonl"
-        content = [json.loads(line) for line in text.split("\n") if line.strip()] if is_lines else json.loads(text)
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if is_lines else parse_json(text)
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the script {path} cannot be read: {error}") from error
     return scripted(content)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message, ToolCall, as_message
 
@@ -248,7 +249,7 @@ def _segments(ids: Sequence[int]) -> Iterator[tuple[int | None, str]]:
 
 def _content(ids: Sequence[int]) -> Any:
     parts = [
-        json.loads(text) if marker == _PART else {"type": "text", "text": text}
+        parse_json(text) if marker == _PART else {"type": "text", "text": text}
         for marker, text in _segments(ids)
         if text or marker == _PART
     ]

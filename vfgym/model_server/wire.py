@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from aiohttp import web
 
+from vfgym.bounded_json import parse_json
 from vfgym.model_server.exchange import RequestRefused
 from vfgym.model_server.parsed_request import dumps
 from vfgym.model_server.provider_errors import ProviderName
@@ -22,8 +22,8 @@ def parse_body(raw: bytes) -> tuple[Any, str | None]:
     if not raw:
         return None, "the request has no body: send a JSON object"
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        body = parse_json(raw)
+    except ValueError as error:
         return raw.decode("utf-8", "replace"), f"We could not parse the JSON body of your request: {error}"
     if not isinstance(body, dict):
         return body, f"the body must be a JSON object, got {type(body).__name__}"

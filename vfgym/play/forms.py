@@ -9,6 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import Error, ToolParseError
 from vfgym.play.lines import Answer, PlayerCommand, asks_for_help, read_line
 from vfgym.tools.arguments import parse_arguments
@@ -105,8 +106,8 @@ def read_value(text: str, schema: Any, root: Mapping[str, Any]) -> Any:
     """
     whole = _with_definitions(schema, root)
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except ValueError:
         value = text
     problem = _problem(value, whole)
     if not problem:

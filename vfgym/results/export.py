@@ -69,7 +69,7 @@ def export(
     """
     check_form(to, min_reward)
     path = Path(path)
-    if path.exists():
+    if os.path.lexists(path):  # a link that leads nowhere is something, too
         raise ConfigurationError(f"there is something at {path} already: choose another path, or remove it")
     results = load_results(Path(run)) if isinstance(run, str | os.PathLike) else run
     if not results["outputs"]:
@@ -120,7 +120,11 @@ def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
     with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
         temporary = Path(folder, path.name)
         write(temporary)
-        os.replace(temporary, path)
+        if temporary.is_dir():
+            temporary.rename(path)  # refused where anything but an empty directory stands there by now
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o666))  # refused where anything stands there by now
+            os.replace(temporary, path)
 
 
 def _write_parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:

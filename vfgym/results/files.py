@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import os
 import re
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import Error
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.metadata import GenerateOutputs
@@ -332,7 +332,7 @@ def _settle_line(line: bytes, counted: float | None) -> bytes:
     """Return the line of a row that counts with this number; None for one whose number is the one in the line."""
     if counted is None:
         return line
-    row = json.loads(line)
+    row = parse_json(line)
     return line if row["counted_reward"] == counted else json_text({**row, "counted_reward": number_as_text(counted)}).encode() + b"\n"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.bounded_json import is_deep, may_be_deep
 from vfgym.output.redaction import Secret, redact
 from vfgym.results.dropped_values import Place, StandIn, resolve_stand_ins
 
@@ -101,9 +102,10 @@ def json_text(value: Any, *, is_indented: bool = False) -> str:
     """Return `value` as strict JSON text; what has no form in JSON stands as its ``repr``."""
     encode = (_INDENTED if is_indented else _LINE).encode
     try:
-        return encode(value)
+        text = encode(value)
     except (TypeError, ValueError, RecursionError):
         return encode(as_json(value, fallback=repr))
+    return encode(as_json(value, fallback=repr)) if may_be_deep(text) and is_deep(value) else text
 
 
 def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
@@ -114,7 +116,10 @@ def line_of(row: Mapping[str, Any], places: list[Place]) -> str:
         places: Gets the places of what stands as its ``repr``.
     """
     try:
-        return _LINE.encode(row)
+        text = _LINE.encode(row)
+        if may_be_deep(text) and is_deep(row):  # it could not be read back
+            raise RecursionError
+        return text
     except (TypeError, ValueError, RecursionError):
         return _LINE.encode({_key(key): _report(value, _key(key), places) for key, value in _with_written_numbers(row).items()})
 

@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from vfgym.bounded_json import parse_json
 from vfgym.messages import Message, MessageTypes, ResponseMessage, as_messages, as_tool_call
 from vfgym.output.terminal import one_line
 from vfgym.results.files import METADATA, ROWS, ResultsError, open_plain
 from vfgym.results.metadata import GenerateOutputs
 from vfgym.results.outputs import RunOutputs
 from vfgym.results.plain_json import read_number
-from vfgym.results.row_kinds import check_kinds
+from vfgym.results.row_kinds import check_kinds, is_number
 from vfgym.results.rows import STANDARD_KEYS, ErrorInfo, RolloutOutput, row_order
 from vfgym.results.statistics import with_statistics
 from vfgym.results.trajectory import KeptStep, decode_steps
@@ -82,10 +83,10 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     try:
         with open_plain(path / METADATA) as file:
-            metadata = json.loads(file.read())
+            metadata = parse_json(file.read())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ResultsError(f"cannot read results from {path}: it is not the directory of a run, which has a {METADATA}") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise _cannot_read(path, error) from error
     if not isinstance(metadata, dict):
         raise ResultsError(f"cannot read results from {path}: {METADATA} is not a JSON object")
@@ -112,12 +113,12 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
                 start, end = end, end + len(line)
                 is_whole = line.endswith(b"\n")
                 try:
-                    data = json.loads(line)
-                except RecursionError as error:
-                    raise _no_rollout(path, number, "it is nested too deep to be read") from error
-                except ValueError as error:
+                    data = parse_json(line)
+                except (json.JSONDecodeError, UnicodeDecodeError) as error:
                     broken = number, error
                     continue
+                except ValueError as error:
+                    raise _no_rollout(path, number, str(error)) from error
                 try:  # what is whole JSON was not cut off, so such a line is never left out
                     lines.append(ResultLine(_row(data, not_metrics), start, end))
                 except _MALFORMED as error:
@@ -190,9 +191,9 @@ def _read(value: Any) -> Any:
 
 def _number(name: str, value: Any) -> float:
     number = _read(value)
-    if not isinstance(number, int | float):
-        raise ValueError(f"its {name} must be a number, got {value!r}")
-    return number
+    if not (isinstance(number, bool) or is_number(number)):
+        raise ValueError(f"its {name} must be a number, got {value!r:.100}")
+    return cast(float, number)
 
 
 def _error(row: Mapping[str, Any]) -> ErrorInfo | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import operator
 import os
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from vfgym.bounded_json import parse_json
 from vfgym.endings import ending_of
 from vfgym.errors import ConfigurationError
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
@@ -263,7 +263,7 @@ def _comparable(name: str, value: Any) -> Any:
     value = redact_data(value)
     if name in _SAID_ANYWAY and isinstance(value, Mapping | None):
         value = {**_SAID_ANYWAY[name], **(value or {})}
-    return json.loads(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
+    return parse_json(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
 
 
 def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
@@ -320,7 +320,7 @@ def _describe_changes(before: Any, now: Mapping[str, Any]) -> Iterator[str]:
 def _match(lines: Sequence[ResultLine], slots: Sequence[Slot]) -> dict[Slot, ResultLine]:
     """Find the row of each slot, where there is one."""
     exact: dict[tuple[Any, ...], ResultLine] = {}
-    spare: defaultdict[tuple[Any, ...], list[ResultLine]] = defaultdict(list)
+    spare: defaultdict[tuple[Any, ...], deque[ResultLine]] = defaultdict(deque)
     unmarked: defaultdict[int, list[ResultLine]] = defaultdict(list)
     # Of several rows for one slot, one without an error counts.
     for line in sorted(lines, key=lambda line: line.row["error"] is not None):
@@ -342,7 +342,7 @@ def _match(lines: Sequence[ResultLine], slots: Sequence[Slot]) -> dict[Slot, Res
             continue
         elsewhere = spare.get((slot.fingerprint, slot.rollout)) if slot.fingerprint is not None else None
         if elsewhere:
-            found[slot] = elsewhere.pop(0)
+            found[slot] = elsewhere.popleft()
             continue
         candidates = unmarked.get(slot.example_id, [])
         position = next((i for i, line in enumerate(candidates) if line.row.get("rollout", slot.rollout) == slot.rollout), None)

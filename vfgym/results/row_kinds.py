@@ -7,6 +7,7 @@ from typing import Any
 
 from vfgym.endings import Ending
 
+_BEYOND_FLOATS = 2**1023
 _SHOWN = 60
 """Characters that an error shows of a value."""
 
@@ -61,8 +62,9 @@ def _is_integer(value: Any) -> bool:
     return type(value) is int
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+def is_number(value: Any) -> bool:
+    """Say whether a value is a number that can be reckoned with: an integer beyond all floats is not."""
+    return type(value) is float or (type(value) is int and abs(value) < _BEYOND_FLOATS)
 
 
 def _is_list_of_objects(value: Any) -> bool:
@@ -78,7 +80,7 @@ def _are_tools(value: Any) -> bool:
 
 
 def _are_numbers(value: Any) -> bool:
-    return _is_object(value) and all(map(_is_number, value.values()))
+    return _is_object(value) and all(map(is_number, value.values()))
 
 
 def _are_texts(value: Any) -> bool:
@@ -93,7 +95,7 @@ def _is_spending(value: Any) -> bool:
     if not (_is_object(value) and value.keys() >= {"requests", "input_tokens", "output_tokens", "cost"}):
         return False
     cost = value["cost"]
-    return all(_is_number(value[name]) for name in ("requests", "input_tokens", "output_tokens")) and (cost is None or _is_number(cost))
+    return all(is_number(value[name]) for name in ("requests", "input_tokens", "output_tokens")) and (cost is None or is_number(cost))
 
 
 def _is_ending(value: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import Sandbox
 
@@ -54,7 +55,7 @@ def read_tests(info: Any) -> list[Any]:
     tests = info.get("tests") if isinstance(info, Mapping) else None
     if isinstance(tests, str):
         try:
-            tests = json.loads(tests)
+            tests = parse_json(tests)
         except ValueError as error:
             raise ConfigurationError(f'info["tests"] must be a list of tests, or its JSON, which this is not: {error}') from None
     if isinstance(tests, Mapping):

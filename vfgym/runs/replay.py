@@ -15,6 +15,7 @@ from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, ModelError, OverlongPromptError
 from vfgym.messages import Response, as_message
 from vfgym.results import fingerprint_of
+from vfgym.results.row_kinds import check_kinds
 from vfgym.runs.replicas import make_env
 
 
@@ -53,8 +54,8 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
             alone. It has to be made as it was for the run.
 
     Raises:
-        ConfigurationError: If the row does not say what is needed, its task is not one of the environment's, or the environment's rubric
-            scores whole groups.
+        ConfigurationError: If the row does not say what is needed, or says it in another form, its task is not one of the environment's,
+            or the environment's rubric scores whole groups.
     """
     if not isinstance(row, Mapping) or row.get("seed") is None:
         raise ConfigurationError(
@@ -63,6 +64,7 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
         )
     if not isinstance(env, str | EnvSpec | gym.Env):
         raise ConfigurationError(f"replay takes the id of an environment, a spec or an environment, got {type(env).__name__}")
+    _check_row(row)
     actions = actions_of(row)
     made = env if isinstance(env, gym.Env) else make_env(env, {})
     seat = seat_of(made).fork()
@@ -72,6 +74,25 @@ def replay(row: Mapping[str, Any], env: str | EnvSpec | gym.Env[Any, Any]) -> Re
         seat.close()
         if made is not env:
             made.close()
+
+
+def _check_row(row: Mapping[str, Any]) -> None:
+    """Check what is read of a row, as it is checked where rows are read from a file.
+
+    Raises:
+        ConfigurationError: If something is of another kind, or a turn has no answer.
+    """
+    steps = row.get("trajectory")
+    if isinstance(steps, list):  # their prompts and responses are objects in memory, and are not compared
+        read = ("completion", "extras")
+        steps = [{"prompt": None, **{key: step.get(key) for key in read}} if isinstance(step, Mapping) else step for step in steps]
+    try:
+        check_kinds({**row, "trajectory": steps})
+    except ValueError as error:
+        raise ConfigurationError(f"the row cannot be played again: {error}") from None
+    unanswered = next((number for number, step in enumerate(steps or ()) if not step["completion"]), None)
+    if unanswered is not None:
+        raise ConfigurationError(f"the row cannot be played again: step {unanswered} of its trajectory has no completion")
 
 
 def _play(row: Mapping[str, Any], actions: Sequence[Response], seat: EpisodeSeat) -> Replay:
@@ -147,7 +168,7 @@ def _end_as_before(row: Mapping[str, Any], seat: EpisodeSeat, turns: int) -> Dif
 
 def _compare_turns(row: Mapping[str, Any], rewards: list[float]) -> Difference | None:
     for turn, (step, reward) in enumerate(zip(row.get("trajectory") or (), rewards, strict=False)):
-        before = step["extras"].get("reward", reward)
+        before = (step.get("extras") or {}).get("reward", reward)
         if not _are_equal(before, reward):
             return Difference(turn, f"it earned {before} in the row, and {reward} now")
     return None

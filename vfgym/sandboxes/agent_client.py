@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vfgym.aio.background import background_loop
+from vfgym.bounded_json import parse_json
 from vfgym.errors import FailureCause, SandboxError
 from vfgym.sandboxes.forwarding import Forwarding
 
@@ -213,7 +214,7 @@ class AgentClient:
                 raise ValueError(f"a message of {size} bytes")
             if len(received) < 4 + size:
                 return
-            message = json.loads(bytes(received[4 : 4 + size]))
+            message = parse_json(bytes(received[4 : 4 + size]))
             del received[: 4 + size]
             self._take(message)
 

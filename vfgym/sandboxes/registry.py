@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import cgroups
 from vfgym.sandboxes.inside.files import remove_below
@@ -156,7 +157,7 @@ def remove_left(removers: dict[str, Any]) -> None:
             path.unlink(missing_ok=True)
     for path in folder.glob(f"*@{place}.json"):
         try:
-            record = Record(**json.loads(path.read_text()))
+            record = Record(**parse_json(path.read_text()))
             if record.backend not in removers or _is_running(record.owner):
                 continue
             removers[record.backend].remove(record)

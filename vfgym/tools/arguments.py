@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ToolParseError, did_you_mean
 from vfgym.tools.json_numbers import EXPECTED, NoJsonNumber
 from vfgym.tools.results import compact_json
@@ -57,8 +58,8 @@ def decode_embedded(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[
     for name in names:
         text = arguments.get(name)
         if isinstance(text, str):
-            with contextlib.suppress(ValueError, RecursionError):
-                decoded[name] = json.loads(text)
+            with contextlib.suppress(ValueError):
+                decoded[name] = parse_json(text)
     return {name: value for name, value in decoded.items() if not isinstance(value, str)}
 
 
@@ -117,14 +118,14 @@ def describe_unknown(unknown: Sequence[str], expected: Iterable[str]) -> str:
 def _parse_json(tool: str, text: str) -> Any:
     """Parse `text`; an empty one is an empty object."""
     try:
-        return json.loads(text)
+        return parse_json(text)
     except json.JSONDecodeError as error:
         if not text.strip():
             return {}
         excerpt = text[max(0, error.pos - MAX_SHOWN // 2) : error.pos + MAX_SHOWN // 2]
         raise ToolParseError(f"{tool}: the arguments are not valid JSON: {error}, at {excerpt!r}") from error
-    except (ValueError, RecursionError) as error:
-        # Numbers of more than 4,300 digits and lists nested a thousand deep are JSON, but not to Python.
+    except ValueError as error:
+        # Numbers of more than 4,300 digits and lists nested hundreds deep are JSON, but not to us.
         raise ToolParseError(f"{tool}: the arguments cannot be read: {error}; got {text[:MAX_SHOWN]!r}") from error
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 
 from vfgym.agents.base import seat_of
+from vfgym.bounded_json import parse_json
 from vfgym.copying import deep_copy, new_memo
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import AssistantMessage, Message, content_text, plain
@@ -174,6 +175,6 @@ def _parts(message: Message) -> list[str]:
 
 def _value(arguments: str) -> Any:
     try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
+        return parse_json(arguments)
+    except ValueError:
         return arguments

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from vfgym.bounded_json import parse_json
 from vfgym.clients import Client, SamplingArgs
 from vfgym.errors import ConfigurationError, Error, ModelError, OverlongPromptError
 from vfgym.messages import Message, Response, ResponseMessage, ResponseTokens, ToolCall, Usage, plain
@@ -54,10 +55,10 @@ def parse_text(text: str) -> Parsed:
     calls: list[ToolCall] = []
     for number, each in enumerate(written):
         try:
-            call = json.loads(each)
+            call = parse_json(each)
             arguments = call.get("arguments", call.get("parameters", {}))
             calls.append(ToolCall(f"call_{number}", str(call["name"]), arguments if isinstance(arguments, str) else json.dumps(arguments)))
-        except (ValueError, KeyError, AttributeError, RecursionError):
+        except (ValueError, KeyError, AttributeError):
             return Parsed(rest, thought and thought[1].strip(), [])  # the environment hears what was written
     content = besides.strip() if calls and written != [rest] else None if calls else rest
     return Parsed(content or (None if calls else ""), thought and thought[1].strip(), calls)

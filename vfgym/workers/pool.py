@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import json
 import os
 import pickle
 import socket
@@ -19,6 +18,7 @@ from signal import SIGKILL
 from subprocess import DEVNULL, Popen
 from typing import Any, TypeAlias, TypedDict, Unpack
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import WorkerDied, WorkerTimeout
 from vfgym.output.redaction import excerpt
 
@@ -137,11 +137,11 @@ def read_json_outcome(answer: bytes) -> Any:
         WorkerDied: If it is something else.
     """
     try:
-        said = json.loads(answer)
+        said = parse_json(answer)
         if "error" not in said:
             return said["result"]
         texts = [str(said["error"][name]) for name in ("kind", "text", "repr", "traceback")]
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise WorkerDied(f"its process said something that is no outcome of a call: {excerpt(answer, 200)}") from error
     raise RemoteError(*texts)
 

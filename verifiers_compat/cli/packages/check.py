@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-import json
 import os
 from collections.abc import Iterable, Sequence
 from types import ModuleType
@@ -22,6 +21,7 @@ from verifiers_compat.cli.packages.sources import LOADER, defines, read_sources
 from verifiers_compat.cli.packages.targets import Target
 from verifiers_compat.cli.packages.uses import Uses, find_uses
 from verifiers_compat.cli.requirements import Requirements, requirements_of
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError
 
 _DOCUMENTED_PRIVATE = frozenset({"_get_reward_func_names", "_get_reward_funcs", "_get_reward_weights"})
@@ -103,7 +103,7 @@ class Report(BaseModel):
 def read_differences() -> list[Difference]:
     """Return what this library does otherwise than verifiers 0.1.14."""
     text = importlib.resources.files(REAL).joinpath("data", "differences.json").read_text(encoding="utf-8")
-    return TypeAdapter(list[Difference]).validate_python(json.loads(text))
+    return TypeAdapter(list[Difference]).validate_python(parse_json(text))
 
 
 def check_target(target: Target) -> Report:

@@ -10,7 +10,6 @@ import functools
 import importlib.metadata
 import importlib.resources
 import importlib.util
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
@@ -20,6 +19,7 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 
 from verifiers_compat.cli.packages.imports import Source, find_imports
+from vfgym.bounded_json import parse_json
 
 Status = Literal["installed", "required", "added", "unsure", "missing"]
 _OWN = frozenset({"verifiers", "verifiers_compat", "vfgym"})
@@ -53,7 +53,7 @@ class Distributions(BaseModel):
 def read_distributions() -> Distributions:
     """Return what is known of distributions."""
     text = importlib.resources.files("verifiers_compat").joinpath("data", "distributions.json").read_text(encoding="utf-8")
-    return Distributions(**json.loads(text))
+    return Distributions(**parse_json(text))
 
 
 def find_needs(sources: Sequence[Source], required: Sequence[str]) -> list[Need]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 
@@ -32,10 +33,10 @@ def read_sources(root: Traversable, distribution: str) -> list[Source]:
     roots = [root, root / "src"]
     own = distribution.replace("-", "_").replace(".", "_").lower()
     first = _read(roots, own)
-    waiting = [first] if first is not None else [each for each in _read_top(roots) if defines(each, LOADER)]
+    waiting = deque([first] if first is not None else [each for each in _read_top(roots) if defines(each, LOADER)])
     found: dict[str, Source] = {}
     while waiting:
-        source = waiting.pop(0)
+        source = waiting.popleft()
         if source.module in found:
             continue
         found[source.module] = source

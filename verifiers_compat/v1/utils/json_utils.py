@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from vfgym.bounded_json import parse_json
 
 
 def json_args(value: str | None) -> dict[str, Any]:
@@ -12,7 +13,7 @@ def json_args(value: str | None) -> dict[str, Any]:
     Raises:
         ValueError: If the text is not JSON, or not an object.
     """
-    arguments = json.loads(value) if value else {}
+    arguments = parse_json(value) if value else {}
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of a tool call must be a JSON object, got {type(arguments).__name__}: {value!r:.100}")
     return arguments

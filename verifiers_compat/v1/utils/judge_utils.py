@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.messages import content_text
 
 LONGEST_TEXT = 6000
@@ -45,7 +45,7 @@ def parse_judge_json(text: str) -> dict[str, Any]:
     """
     for candidate in (text, text[text.find("{") : text.rfind("}") + 1]):
         with contextlib.suppress(ValueError):
-            value = json.loads(candidate)
+            value = parse_json(candidate)
             if isinstance(value, dict):
                 return value
     return {"score": 0.0, "reason": "judge did not return JSON", "raw": text}

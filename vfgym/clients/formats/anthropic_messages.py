@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from vfgym.bounded_json import parse_json
 from vfgym.clients.formats.native_output import replayable
 from vfgym.errors import InvalidMessage
 from vfgym.messages import Message, ToolCall
@@ -144,8 +145,8 @@ def _identifier(call_id: str) -> str:
 
 def _input(arguments: str) -> Any:
     try:
-        read = json.loads(arguments or "{}", parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        read = parse_json(arguments or "{}", parse_constant=_refuse_constant)
+    except ValueError:
         read = None
     return read if isinstance(read, dict) else {UNREADABLE_ARGUMENTS: arguments}
 

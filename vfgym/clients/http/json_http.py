@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vfgym.aio.threads import on_thread
+from vfgym.bounded_json import parse_json
 from vfgym.clients.asking import note_sending
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.clients.http.retries import repeats
 from vfgym.clients.http.transport import DECODED, Connections, Pool, body_of
+from vfgym.errors import ModelError
 from vfgym.limits import meters_in_force
 from vfgym.output.redaction import Secret
 
@@ -89,7 +91,7 @@ class JsonRoute:
             openai.APIStatusError: If the endpoint answers with an error that a retry may not, or did not, mend.
             openai.APIConnectionError: If it cannot be reached.
             openai.APITimeoutError: If it takes too long.
-            ModelError: If the answer is larger than the configuration allows.
+            ModelError: If the answer is larger than the configuration allows, or nested too deeply.
         """
         import aiohttp
 
@@ -156,9 +158,11 @@ def _plain_query(query: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_json(data: bytes) -> Any:
     try:
-        return json.loads(data)
-    except ValueError:
+        return parse_json(data)
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return data.decode(errors="replace")
+    except ValueError as error:
+        raise ModelError(f"the provider's answer cannot be read: {error}") from error
 
 
 async def _sdk() -> Any:
@@ -192,7 +196,7 @@ async def _status_error(url: str, status: int, headers: Mapping[str, str], data:
     kind = kinds.get(status, openai.InternalServerError if status >= 500 else openai.APIStatusError)
     text = data.decode(errors="replace").strip()
     try:
-        body: Any = json.loads(text)
+        body: Any = parse_json(text)
     except ValueError:
         body = text
     said = body.get("error", body) if isinstance(body, dict) else body

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.envs.recursion.metrics import BATCH, RecursionCounts
 from vfgym.envs.recursion.sub_calls import Ask, SubAnswer, SubModel, call_function
 from vfgym.episode.definition import Definition
@@ -72,7 +73,7 @@ class CallsFromInside:
             if name not in self._tools:
                 return await self.llm_batch(*args, **kwargs)
             result = await call_function(self._tools[name], _arguments_by_name(self._tools[name], args, kwargs))
-            return json.loads(json.dumps(result, default=str))
+            return parse_json(json.dumps(result, default=str))
         except Exception as error:
             if isinstance(error, ToolError):
                 raise

@@ -126,7 +126,7 @@ class Bash:
         self._report = f'printf "%s\\0" "$?" "${{ANSWER_READY-}}" "${{ANSWER_CONTENT-}}" >&{ended}'
 
     def _write(self, line: str) -> None:
-        left = line.encode() + b"\n"
+        left = memoryview(line.encode() + b"\n")
         while left:
             left = left[os.write(self._input, left) :]
 

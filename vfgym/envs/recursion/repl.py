@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vfgym.bounded_json import parse_json
 from vfgym.envs.python import describe_cell, end_text
 from vfgym.errors import SandboxError
 from vfgym.sandboxes import CellResult, Sandbox
@@ -84,7 +85,7 @@ class Repl:
         """Take the answer of the session. What runs there can say what it likes: what is not an answer is none."""
         said = await self.sandbox.python(f"{_OWN}.print_answer()", timeout=_ANSWERS_WITHIN)
         try:
-            answer: Any = json.loads(said.stdout)
+            answer: Any = parse_json(said.stdout)
             self.answer, self.is_ready = str(answer["content"]), answer["ready"] is True
         except (ValueError, TypeError, LookupError):
             self.is_ready = False

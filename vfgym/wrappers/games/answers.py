@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.bounded_json import parse_json
 from vfgym.codecs import ActionNotFound, Codec
 from vfgym.codecs.marks import TOOL_NAME
 from vfgym.messages import AssistantMessage, Content, Message, ToolCall, ToolMessage, UserMessage, content_text
@@ -90,8 +91,8 @@ class Answers:
         if calls[0].name != TOOL_NAME:
             raise ActionNotFound(f"There is no tool `{calls[0].name}`. Call `{TOOL_NAME}`.")
         try:
-            return json.loads(calls[0].arguments)
-        except (ValueError, RecursionError) as error:
+            return parse_json(calls[0].arguments)
+        except ValueError as error:
             raise ActionNotFound(f"The arguments of `{TOOL_NAME}` are not JSON: {error}.") from error
 
     def in_text(self, action: Any) -> AssistantMessage:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vfgym.bounded_json import parse_json
 from vfgym.codecs.data import json_text
 from vfgym.codecs.problems import ActionNotFound
 from vfgym.codecs.reading import Where, read_answer
@@ -101,8 +102,8 @@ class ActionReader:
         if text[:1] != "{":
             return None
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
+            data = parse_json(text)
+        except ValueError:
             return None
         return data if isinstance(data, dict) and self._problem(data) is None else None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.sandboxes import SandboxSpec, check_spec
 from vfgym.wrappers.openenv.rendering import Contract
@@ -49,7 +49,7 @@ def read_project(folder: str | Path) -> Project:
     """
     path = Path(folder).expanduser() / MANIFEST
     try:
-        data = json.loads(path.read_text())
+        data = parse_json(path.read_text())
     except OSError as error:
         raise ConfigurationError(
             f"an OpenEnv project is a folder with a {MANIFEST} (image, port, start_command, contract);"

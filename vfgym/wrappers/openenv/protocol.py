@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from vfgym.bounded_json import parse_json
 from vfgym.errors import InfraError
 from vfgym.output.redaction import redact_url
 
@@ -75,8 +76,8 @@ def parse(url: str, text: str | bytes) -> dict[str, Any]:
         ServerError: If it is not one.
     """
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parse_json(text)
+    except ValueError:
         data = None
     if not isinstance(data, dict):
         raise ServerError(url, f"answered with something that is not a JSON object: {shorten(text)!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.resources
-import json
 import posixpath
 import shlex
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from verifiers_compat.envs.experimental.composable.task import TaskSet, resource
 from verifiers_compat.envs.experimental.sandbox_mixin import SandboxSetupError
 from verifiers_compat.loading import create_getattr
 from vfgym.aio.steps import Steps
+from vfgym.bounded_json import parse_json
 from vfgym.calls import maybe_await
 from vfgym.envs.agent_program import read_left_file
 from vfgym.envs.tool import ToolMonitorRubric
@@ -205,8 +205,8 @@ class ComposableEnv(CliAgentEnv):
         found = await state["sandbox"].exec(f"ls -d -- {pattern} 2> /dev/null | head -n 1")
         text = await read_left_file(state["sandbox"], posixpath.join("/", found.stdout.rstrip("\n"))) if found.stdout else None
         values: Any = {}
-        with contextlib.suppress(ValueError, RecursionError):  # whatever the program wrote
-            values = json.loads(text or "{}")
+        with contextlib.suppress(ValueError):  # whatever the program wrote
+            values = parse_json(text or "{}")
         if harness.metrics_key is not None and isinstance(values, dict):
             values = values.get(harness.metrics_key)
         numbers = values if isinstance(values, dict) else {}

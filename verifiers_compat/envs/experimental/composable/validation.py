@@ -12,6 +12,7 @@ from typing import Any
 from verifiers_compat.envs.experimental.composable.hooks import call_hook
 from verifiers_compat.envs.experimental.composable.task import TaskSet, resources_of
 from verifiers_compat.utils.threaded_sandbox_client import CreateSandboxRequest, ThreadedAsyncSandboxClient
+from vfgym.bounded_json import parse_json
 from vfgym.envs.sandboxed import find_sandbox
 
 
@@ -43,7 +44,7 @@ class Validation:
     def _read_rows(self) -> dict[int, dict[str, Any]]:
         if self._out is None or not self._out.exists():
             return {}
-        rows = [json.loads(line) for line in self._out.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [parse_json(line) for line in self._out.read_text(encoding="utf-8").splitlines() if line.strip()]
         return {row["index"]: row for row in rows}
 
     async def _row(self, index: int) -> dict[str, Any]:
