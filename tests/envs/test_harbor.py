@@ -220,6 +220,17 @@ async def test_a_task_that_cannot_run_here_says_why(change: str, said: str, tmp_
         await env.areset(seed=0)
 
 
+@pytest.mark.parametrize("has_dockerfile", [True, False])
+async def test_this_machine_stands_for_a_task_image_unless_that_is_strict(has_dockerfile: bool, tmp_path: Path) -> None:
+    task = make_task(tmp_path, "imaged", solution="touch /made", tests="echo 1 > /logs/verifier/reward.txt")
+    (task / "task.toml").write_text("[environment]\ndocker_image = 'python:3.11-slim'")
+    if not has_dockerfile:
+        (task / "environment" / "Dockerfile").unlink()
+    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
+    with pytest.raises(SandboxError, match="needs the image python:3.11-slim, and backend='bwrap' has no images"):
+        await HarborEnv(None, task, agent="oracle", strict_image=True, **WITHOUT_ENGINE).areset(seed=0)
+
+
 async def test_tasks_name_their_own_limits_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[SandboxSpec] = []
     create = sandboxes.create

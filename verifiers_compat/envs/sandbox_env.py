@@ -53,6 +53,7 @@ class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
         *,
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
+        strict_image: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -84,6 +85,7 @@ class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
             sandbox_client_max_keepalive_connections: Accepted.
             sandbox: Other limits, and the working directory.
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            strict_image: Whether an image is refused where no container engine answers, also one that this machine can stand for.
             **kwargs: Passed to `StatefulToolEnv`.
 
         Raises:
@@ -119,8 +121,9 @@ class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
         super().__init__(
             timeout_per_command_seconds=timeout_per_command_seconds,
             stop_errors=stop_errors,
-            sandbox=spec_of_request(self._base_spec, backend, self.sandbox_request),
+            sandbox=spec_of_request(self._base_spec, backend, self.sandbox_request, strict_image=strict_image),
             backend=backend,
+            strict_image=strict_image,
             **kwargs,
         )
 
@@ -138,7 +141,8 @@ class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
 
     async def get_sandbox_spec(self, state: State) -> Any:
         """Return what the sandbox of a rollout is like, as `get_sandbox_request` says."""
-        return spec_of_request(self._base_spec, self.backend, await maybe_await(self.get_sandbox_request, state))
+        request = await maybe_await(self.get_sandbox_request, state)
+        return spec_of_request(self._base_spec, self.backend, request, strict_image=self.strict_image)
 
 
 __all__ = [

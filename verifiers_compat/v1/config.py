@@ -57,7 +57,9 @@ class SandboxConfig(Config):
     prefer: Literal["program"] | None = None
     """``"program"`` to use the sandbox of the program where there is one."""
     backend: str | None = None
-    """What makes it (see `vfgym.sandboxes`); None for ``container`` where another image is asked for, else for what works here."""
+    """What makes it (see `vfgym.sandboxes`); None for ``container`` where an image needs it, else for what works here."""
+    strict_image: bool = False
+    """Whether an image is refused where no engine answers, also one that this machine can stand for."""
 
 
 class CallableConfig(Config):

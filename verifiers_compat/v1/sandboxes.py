@@ -1,7 +1,7 @@
 """What configurations of sandboxes ask for, and the sandboxes that are made of them.
 
-A configuration means what it says. At the documented values of ``image``, ``start_command`` and ``cpu_cores`` a sandbox needs no container
-engine; any other image does. The network is there unless ``network_access`` is false; the model of a rollout is reached either way.
+A configuration means what it says. A sandbox needs a container engine for an image that this machine can't stand for, and for a
+``start_command``. The network is there unless ``network_access`` is false; the model of a rollout is reached either way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from verifiers_compat.envs.sandbox_arguments import DEFAULT_IMAGE, spec_of_arguments
+from verifiers_compat.envs.sandbox_arguments import spec_of_arguments
 from verifiers_compat.v1.config import SandboxConfig
 from verifiers_compat.v1.config_base import merge_values
 from vfgym import sandboxes
@@ -25,6 +25,7 @@ from vfgym.aio.shielding import await_shielded
 from vfgym.aio.threads import on_thread
 from vfgym.envs.agent_program import free_port
 from vfgym.envs.python_packages import find_packages
+from vfgym.envs.sandboxed import backend_for
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import Sandbox, SandboxSpec
 
@@ -69,8 +70,6 @@ def with_task(config: SandboxConfig, own: Mapping[str, Any] | None) -> SandboxCo
 
 def _spec_of(config: SandboxConfig) -> tuple[SandboxSpec, str | None]:
     """Return what a sandbox of this library is asked for, and what makes it."""
-    has_image = config.image != DEFAULT_IMAGE or config.dockerfile is not None
-    backend = config.backend or ("container" if has_image else None)
     spec = SandboxSpec(
         dockerfile=config.dockerfile,
         network=config.network_access,
@@ -78,7 +77,8 @@ def _spec_of(config: SandboxConfig) -> tuple[SandboxSpec, str | None]:
         working_dir=config.workdir or DEFAULT_WORKDIR,
     )
     arguments = {name: getattr(config, name) for name in ("start_command", "cpu_cores", "gpu_count", "memory_gb", "disk_size_gb")}
-    spec = spec_of_arguments(spec, backend, docker_image=config.image, **arguments)
+    spec = spec_of_arguments(spec, config.backend, strict_image=config.strict_image, docker_image=config.image, **arguments)
+    backend = backend_for(spec, config.backend)
     if backend == "container":  # a limit would hide what the image has in the working directory
         spec = dataclasses.replace(spec, disk_mb=None)
     return spec, backend

@@ -119,7 +119,7 @@ class HarborEnv(CliAgentEnv):
             disk_mb=task.get("environment.storage_mb", self.sandbox_spec.disk_mb),
             env={**self.sandbox_spec.env, **task.variables("environment.env")},
         )
-        image, layout = task.get("environment.docker_image"), layout_of(task, self.backend)
+        image, layout = task.get("environment.docker_image"), layout_of(task, self.backend, strict_image=self.strict_image)
         if layout is not None:
             return Ready(dataclasses.replace(spec, env={**layout.env, **spec.env}))
         return Ready(dataclasses.replace(spec, image=image) if image else dataclasses.replace(spec, dockerfile=task.environment))
@@ -128,7 +128,7 @@ class HarborEnv(CliAgentEnv):
     async def post_sandbox_setup(self, state: State) -> None:
         """Copy in what the task's Dockerfile would, where there is no image, and the solution for the oracle."""
         sandbox, task = state["sandbox"], self.task_of(state)
-        await lay_out(sandbox, layout_of(task, self.backend))
+        await lay_out(sandbox, layout_of(task, self.backend, strict_image=self.strict_image))
         if self.agent == "oracle":
             if not (task.solution / "solve.sh").is_file():
                 raise SandboxError(f"the task {task.name!r} has no solution/solve.sh for the oracle to run")

@@ -11,7 +11,8 @@ from vfgym.envs.dockerfiles import Layout, NeedsBuild, read_layout, read_working
 from vfgym.envs.harbor_tasks import HarborTask, read_reward
 from vfgym.envs.sandboxed import fresh_sandbox
 from vfgym.errors import ConfigurationError, InfraError, SandboxError
-from vfgym.sandboxes import ExecResult, Sandbox
+from vfgym.sandboxes import ExecResult, Sandbox, SandboxSpec
+from vfgym.sandboxes.stand_ins import with_stand_in
 
 _REWARD_FILES = ("reward.txt", "reward.json", "rewards.json")
 _TEST_SECONDS = 600.0
@@ -20,22 +21,29 @@ _LOGS = ("/logs/agent", "/logs/artifacts")
 """What Harbor collects of every task, beside its working folder."""
 
 
-def layout_of(task: HarborTask, backend: str | None) -> Layout | None:
+def layout_of(task: HarborTask, backend: str | None, *, strict_image: bool = False) -> Layout | None:
     """Return what goes where in a sandbox without an image; None where the task gets an image.
+
+    Args:
+        task: The task.
+        backend: What makes its sandboxes; None for what works here.
+        strict_image: Whether this machine is not to stand for an image.
 
     Raises:
         SandboxError: If it needs an image, and no container engine answers.
     """
-    has_dockerfile = (task.environment / "Dockerfile").exists()
-    needs = f"the image {task.get('environment.docker_image')}" if task.get("environment.docker_image") else None
-    if needs is None and not has_dockerfile:
+    image, has_dockerfile = task.get("environment.docker_image"), (task.environment / "Dockerfile").exists()
+    if image is None and not has_dockerfile:
         return Layout()
     engine_problem = _find_engine_problem(backend)
     if engine_problem is None:
         return None
-    if needs is None:
+    is_stood_for = image is None or with_stand_in(SandboxSpec(image=image), "bwrap").image is None
+    if strict_image or not is_stood_for:
+        needs = "an image" if image is None else f"the image {image}"
+    else:
         try:
-            return read_layout(task.environment)
+            return read_layout(task.environment) if has_dockerfile else Layout()
         except NeedsBuild as error:
             needs = f"a build of its Dockerfile, for {error}"
     raise SandboxError(f"the task {task.name!r} cannot run here: it needs {needs}, and {engine_problem}")

@@ -18,6 +18,7 @@ from vfgym.lifecycle import cleanup, update
 from vfgym.overrides import hook
 from vfgym.rubrics import Rubric
 from vfgym.sandboxes import Sandbox, SandboxSpec, TreeSnapshot
+from vfgym.sandboxes.stand_ins import with_stand_in
 from vfgym.state import State
 
 _leased: dict[str, Sandbox] = {}
@@ -40,6 +41,12 @@ def sandboxes_in_use() -> list[str]:
     return list(_leased)
 
 
+def backend_for(spec: SandboxSpec, backend: str | None) -> str | None:
+    """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
+    has_image = spec.image is not None or spec.dockerfile is not None
+    return "container" if has_image and backend is None else backend
+
+
 async def open_sandbox(spec: SandboxSpec, backend: str | None) -> Sandbox:
     """Return a new sandbox, which `find_sandbox` finds until it is given back.
 
@@ -47,6 +54,7 @@ async def open_sandbox(spec: SandboxSpec, backend: str | None) -> Sandbox:
         ConfigurationError: If the backend does not work here, or can't keep what the spec asks for.
         SandboxError: If the sandbox can't be started.
     """
+    backend = backend_for(spec, backend)
     if backend == "container":  # a limit would hide what the image has in the working directory
         spec = dataclasses.replace(spec, disk_mb=None)
     sandbox = await sandboxes.create(spec, backend=backend)
@@ -124,6 +132,7 @@ class SandboxedEnv(MultiTurnEnv):
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
         keep_sandbox_for_scoring: bool = False,
+        strict_image: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -131,6 +140,8 @@ class SandboxedEnv(MultiTurnEnv):
         Args:
             sandbox: Limits and working directory of the sandboxes; a `SandboxSpec` with its defaults, without network, if None.
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            strict_image: Whether an image is refused where no container engine answers, also one that this machine can stand for
+                (``python:*``, ``debian:*``, ``ubuntu:*``, and ``node:*`` where Node is here).
             keep_sandbox_for_scoring: Whether reward functions find ``state["sandbox"]``, too. It is closed once they have run.
             **kwargs: Passed to `MultiTurnEnv`.
 
@@ -141,13 +152,14 @@ class SandboxedEnv(MultiTurnEnv):
         self.sandbox_spec = SandboxSpec() if sandbox is None else sandbox
         self.backend = backend
         self.keep_sandbox_for_scoring = keep_sandbox_for_scoring
-        sandboxes.check_spec(self.sandbox_spec, self.backend_for(self.sandbox_spec))
+        self.strict_image = strict_image
+        resolved = with_stand_in(self.sandbox_spec, backend, strict_image=strict_image)
+        sandboxes.check_spec(resolved, self.backend_for(resolved))
         self.add_rubric(_ClosingRubric(self.close_sandbox))
 
     def backend_for(self, spec: SandboxSpec) -> str | None:
         """Return what makes a sandbox: where nothing was chosen, an image needs a container engine."""
-        has_image = spec.image is not None or spec.dockerfile is not None
-        return "container" if has_image and self.backend is None else self.backend
+        return backend_for(spec, self.backend)
 
     @hook
     def get_sandbox_spec(self, state: State) -> Any:
@@ -160,7 +172,7 @@ class SandboxedEnv(MultiTurnEnv):
         Raises:
             SandboxError: If it can't be started.
         """
-        return await open_sandbox(spec, self.backend_for(spec))
+        return await open_sandbox(spec, self.backend)
 
     async def lease_sandbox(self, state: State, forwards: Mapping[int, str | os.PathLike[str]] | None = None) -> Sandbox:
         """Make the sandbox of an episode, and put it into its state.
@@ -172,7 +184,7 @@ class SandboxedEnv(MultiTurnEnv):
         Raises:
             SandboxError: If it can't be started.
         """
-        spec: SandboxSpec = await maybe_await(self.get_sandbox_spec, state)
+        spec = with_stand_in(await maybe_await(self.get_sandbox_spec, state), self.backend, strict_image=self.strict_image)
         if forwards:
             spec = dataclasses.replace(spec, forwards={**spec.forwards, **forwards})
         sandbox = await self.open_sandbox(spec)
@@ -234,7 +246,8 @@ class SandboxedEnv(MultiTurnEnv):
     @property
     def can_go_back(self) -> bool:
         """Whether its episodes can be copied in the middle: where files are all that their sandboxes have, and a snapshot has them all."""
-        backend = sandboxes.find_backend(self.backend_for(self.sandbox_spec))
+        spec = with_stand_in(self.sandbox_spec, self.backend, strict_image=self.strict_image)
+        backend = sandboxes.find_backend(self.backend_for(spec))
         return super().can_go_back and self.has_files_alone and backend.snapshots_have_all_files
 
     async def copy_resources(self, state: State) -> Mapping[int, Any]:

@@ -15,7 +15,7 @@ from verifiers_compat.alias import install, uninstall
 from vfgym import sandboxes
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
-from vfgym.sandboxes import SandboxSpec
+from vfgym.sandboxes import SandboxSpec, stand_ins
 
 pytestmark = needs_sandbox
 
@@ -187,8 +187,7 @@ async def test_a_rollout_that_was_not_ended_is_torn_down(vf: Any) -> None:
     [
         ({"docker_image": "acme/tools:1"}, "docker_image='acme/tools:1' needs backend='container'"),
         ({"start_command": "serve"}, "start_command='serve' needs backend='container'"),
-        ({"cpu_cores": 4}, "cpu_cores=4.* needs backend='container'"),
-        ({"team_id": "t"}, "team_id='t' needs backend='container'"),
+        ({"docker_image": "node:22", "strict_image": True}, "docker_image='node:22' needs backend='container'"),
         ({"gpu_count": 1}, "gpu_count must be 0, since sandboxes have no GPUs; got 1"),
         ({"backend": "bwrp"}, "Did you mean `bwrap`"),
     ],
@@ -196,7 +195,21 @@ async def test_a_rollout_that_was_not_ended_is_torn_down(vf: Any) -> None:
 def test_what_sandboxes_do_not_offer_is_refused_at_construction(vf: Any, arguments: dict[str, Any], said: str) -> None:
     for cls in (vf.SandboxEnv, vf.PythonEnv):
         with pytest.raises(ConfigurationError, match=said):
-            cls(dataset=ROWS, **arguments)
+            cls(**{"dataset": ROWS, "backend": "bwrap", **arguments})
+
+
+async def test_this_machine_stands_for_images_of_systems_and_languages_and_says_so_once(vf: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """§ SandboxEnv without an engine: what is asked of a machine is what this one has."""
+    stand_ins._tell.cache_clear()
+    image = "python:3.12.1-slim"
+    env = vf.SandboxEnv(docker_image=image, cpu_cores=4, team_id="t", advanced_configs={"a": 1}, dataset=ROWS, backend="bwrap")
+    for _ in range(2):
+        state = await rolled_out(env, bash("python3 --version"), "done")
+    [version] = texts(state["completion"])
+    [said] = [record.message for record in caplog.records if image in record.message]
+    assert f"({version}) of this machine stands for the image {image}" in said
+    plain = vf.SandboxEnv(dataset=ROWS, backend="bwrap")
+    assert texts((await rolled_out(plain, bash("echo a"), "done"))["completion"]) == ["a"]
 
 
 async def test_an_image_of_a_row_needs_an_engine(vf: Any) -> None:

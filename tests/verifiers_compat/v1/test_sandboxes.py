@@ -127,7 +127,7 @@ async def test_what_fails_in_the_sandbox_is_the_error_of_its_rollout(change: dic
         (lambda: vf.Harness({"command": ["x"], "sandbox": "program"}), "for toolsets and users"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"imagine": "x"}}), "imagine"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": {"gpu_count": 1}}), "gpu_count"),
-        (lambda: vf.Harness({"command": ["x"], "sandbox": {"cpu_cores": 8}}), "cpu_cores=8"),
+        (lambda: vf.Harness({"command": ["x"], "sandbox": {"start_command": "serve"}}), "start_command='serve'"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "dirs": {"/a": "/no/such/folder"}}), "/no/such/folder"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"path": "a", "format": "xml"}}}), "xml"),
         (lambda: vf.Harness({"command": ["x"], "sandbox": True, "artifacts": {"a": {"optional": True}}}), "must have a path"),
@@ -149,11 +149,14 @@ def test_what_cannot_be_had_is_refused_at_construction(make: Any, says: str) -> 
 async def test_an_image_needs_an_engine() -> None:
     """Of a harness that is an error at once; of a task, its own."""
     with pytest.raises(ValueError, match="container"):
-        vf.Harness({"command": ["x"], "sandbox": True}, sandbox={"image": "ubuntu:24.04"})
+        vf.Harness({"command": ["x"], "sandbox": True}, sandbox={"image": "acme/tools:1"})
+    with pytest.raises(ValueError, match="strict_image"):
+        vf.Harness({"command": ["x"], "sandbox": True}, sandbox={"image": "ubuntu:24.04", "strict_image": True})
     harness = vf.Harness({"command": ["echo", "hi"], "sandbox": OFFLINE}, model="m")
-    state = await harness.run({"prompt": "go", "sandbox": {"image": "ubuntu:24.04"}})
+    state = await harness.run({"prompt": "go", "sandbox": {"image": "acme/tools:1"}})
     assert state["error"]["error"] == "SandboxError"
-    assert "backend container" in state["error"]["error_chain_repr"]
+    assert "needs backend='container'" in state["error"]["error_chain_repr"]
+    assert (await harness.run({"prompt": "go", "sandbox": {"image": "ubuntu:24.04"}}))["error"] is None
 
 
 TWICE = """

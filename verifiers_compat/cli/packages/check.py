@@ -145,11 +145,13 @@ def check_package(requirements: Requirements, target: Target) -> Report:
 def find_image_problem(image: str) -> str | None:
     """Return why sandboxes of an image cannot be made on this machine, or None if they can."""
     from verifiers_compat.envs.sandbox_arguments import spec_of_arguments
+    from vfgym.envs.sandboxed import backend_for
     from vfgym.sandboxes import SandboxSpec
     from vfgym.sandboxes.creation import check_spec
 
     try:
-        check_spec(spec_of_arguments(SandboxSpec(), None, docker_image=image))
+        spec = spec_of_arguments(SandboxSpec(), None, docker_image=image)
+        check_spec(spec, backend_for(spec, None))
     except ConfigurationError as error:
         return str(error)
     return None

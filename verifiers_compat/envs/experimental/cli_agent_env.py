@@ -70,6 +70,7 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
         readable_paths: Sequence[str] = (),
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
+        strict_image: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -106,6 +107,7 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
             readable_paths: Files and folders of this machine that the program may read, at the same places.
             sandbox: Other limits, and the working directory (``/app``).
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            strict_image: Whether an image is refused where no container engine answers, also one that this machine can stand for.
             **kwargs: Passed to `MultiTurnEnv`.
 
         Raises:
@@ -114,9 +116,9 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
         if interception_url is not None:
             raise ConfigurationError("interception_url must be None: programs reach their model on this machine, without a tunnel")
         self._resources = {"cpu_cores": cpu_cores, "memory_gb": memory_gb, "disk_size_gb": disk_size_gb, "gpu_count": gpu_count}
-        of_the_service = {"start_command": start_command, "team_id": team_id, "advanced_configs": advanced_configs}
         base = SandboxSpec(working_dir="/app") if sandbox is None else sandbox
-        spec = spec_of_arguments(base, backend, docker_image=docker_image, **self._resources, **of_the_service)
+        asked = {"docker_image": docker_image, "start_command": start_command, **self._resources}
+        spec = spec_of_arguments(base, backend, strict_image=strict_image, **asked)
         spec = dataclasses.replace(spec, image=base.image)  # which get_docker_image says for each rollout
         self.docker_image, self.start_command = docker_image, start_command
         self.cpu_cores, self.memory_gb, self.disk_size_gb, self.gpu_count = cpu_cores, memory_gb, disk_size_gb, gpu_count
@@ -145,6 +147,7 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
             sandbox=spec,
             backend=backend,
             keep_sandbox_for_scoring=keep_sandbox_for_scoring,
+            strict_image=strict_image,
             **kwargs,
         )
         self.add_rubric(SandboxMonitorRubric())
@@ -172,7 +175,7 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
             given["docker_image"] = image
             if image != self.docker_image:
                 spec = dataclasses.replace(spec, image=None, dockerfile=None)
-        return spec_of_arguments(spec, self.backend, **given)
+        return spec_of_arguments(spec, self.backend, strict_image=self.strict_image, **given)
 
 
 __all__ = [

@@ -98,6 +98,7 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
         *,
         sandbox: SandboxSpec | None = None,
         backend: str | None = None,
+        strict_image: bool = False,
         **kwargs: Any,
     ) -> None:
         """Define an environment.
@@ -144,6 +145,7 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             sandbox_transfer_max_retries: Accepted.
             sandbox: Other limits, and the working directory.
             backend: What makes the sandboxes (see `vfgym.sandboxes`); None for what works here.
+            strict_image: Whether an image is refused where no container engine answers, also one that this machine can stand for.
             **kwargs: Passed to `vfgym.RLMEnv` and to `StatefulToolEnv`.
 
         Raises:
@@ -186,8 +188,9 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             pip_install_packages=pip_install_packages,
             code_execution_timeout=code_execution_timeout,
             include_sub_llm_in_trajectory=include_sub_llm_in_trajectory,
-            sandbox=spec_of_request(self._base_spec, backend, self.sandbox_request),
+            sandbox=spec_of_request(self._base_spec, backend, self.sandbox_request, strict_image=strict_image),
             backend=backend,
+            strict_image=strict_image,
             **kwargs,
         )
 
@@ -199,7 +202,7 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
     async def get_sandbox_spec(self, state: State) -> SandboxSpec:
         """Return what the sandbox of a rollout is like, as `get_sandbox_request` says, with the packages."""
         request = await maybe_await(self.get_sandbox_request, state)
-        return await self.add_packages(spec_of_request(self._base_spec, self.backend, request))
+        return await self.add_packages(spec_of_request(self._base_spec, self.backend, request, strict_image=self.strict_image))
 
     @hook
     def on_sandbox_ready(self, state: State, sandbox_id: str) -> Any:

@@ -161,7 +161,8 @@ def test_both_are_where_published_environments_import_them_from() -> None:
     ("arguments", "said"),
     [
         ({"docker_image": "acme/tools:1"}, "docker_image='acme/tools:1' needs backend='container'"),
-        ({"cpu_cores": 4}, "cpu_cores=4 needs backend='container'"),
+        ({"docker_image": "python:3.11-slim", "strict_image": True}, "docker_image='python:3.11-slim' needs backend='container'"),
+        ({"start_command": "serve"}, "start_command='serve' needs backend='container'"),
         ({"gpu_count": 1}, "gpu_count must be 0"),
         ({"interception_url": "https://example.com"}, "interception_url must be None"),
         ({"environment_vars": {"OPENAI_API_KEY": "k"}}, "may not have OPENAI_API_KEY"),
@@ -169,6 +170,6 @@ def test_both_are_where_published_environments_import_them_from() -> None:
 )
 def test_what_sandboxes_do_not_offer_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        vf.CliAgentEnv("agent", dataset=ROWS, **arguments)
+        vf.CliAgentEnv("agent", dataset=ROWS, backend="bwrap", **arguments)
     with pytest.raises(ConfigurationError, match="MCP servers are not offered"):
         vf.HarborEnv("agent", dataset_path=".", mcp_launch_commands={"a": "b"})

@@ -145,7 +145,7 @@ def test_what_is_not_offered_is_refused(vf: Any) -> None:
         "enable_summarization": True,
         "sub_max_completion_tokens": 9,
         "sandbox_gpu_count": 1,
-        "sandbox_cpu_cores": 2,
+        "sandbox_docker_image": "acme/tools:1",
     }.items():
         with pytest.raises(ConfigurationError, match=name.removeprefix("sandbox_")):
-            vf.RLMEnv(dataset=ROWS, **{name: value})
+            vf.RLMEnv(dataset=ROWS, backend="bwrap", **{name: value})
