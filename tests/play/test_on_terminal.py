@@ -51,7 +51,7 @@ def test_a_game_is_played_saved_and_recorded(directory: Path) -> None:
     keys = ["help\n", "?\n", "\n", "/\n", "nonsense\n", "right\n", "/undo\n", "down\n", CTRL_D, "n\n", "right\n"]
     seen = play_on_terminal(GAME, "--seed", "1", "--env-args", RULES, "--record", "game.gif", keys=keys, columns=45)
     assert seen.exit_code == 0, seen.text
-    for part in ("You are playing FrozenLake", "names no action", "costs no turn", "taken back", "Leave the game?", "F[H]FH"):
+    for part in ("You are playing FrozenLake", "is not a move", "costs no turn", "taken back", "Leave the game?", "F[H]FH"):
         assert part in seen.text
     assert "The game is over.\nYour reward: 0\n  game_reward: 0\n  num_turns: 2\n" in seen.text
     assert max(map(len, seen.text[seen.text.index(GAME) : seen.text.index("saved in")].splitlines())) <= 45
@@ -139,10 +139,13 @@ gymnasium.register("Slow-v0", lambda **arguments: Slow(dataset=[{"question": "?"
 
 def test_two_people_play_at_one_terminal(directory: Path) -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
-    keys = ["[0]\n", "[3]\n", "[1]\n", "/undo\n", "[1]\n", "[4]\n", "[2]\n"]
+    keys = ["[0]\n", "\n", "[3]\n", "[4]\n", "\n", "[1]\n", "\n", "/undo\n", "\n", "[1]\n", "\n", "[4]\n", "\n", "[2]\n"]
     seen = play_on_terminal("textarena/TicTacToe-v0", "--seed", "1", "--opponent", "human", keys=keys)
     assert seen.exit_code == 0, seen.text
+    assert "(player 0, player 1: all of them sit here, and take turns)" in seen.text
     assert "(player 1 is to move)" in seen.text
+    assert seen.text.count("nothing was sent: press Enter alone") == 1
+    assert seen.raw.count("\x1b[3J") == 6, "cleared between players, and what can be scrolled back to"
     assert "player 0 won." in seen.text
     assert seen.text.count("You are Player 0") == 1, "what a player was shown is not shown again"
     row = saved_row(directory, env_args={"opponents": "self"})

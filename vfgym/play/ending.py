@@ -35,7 +35,7 @@ def describe_end(game: Game) -> Iterator[str]:
         yield _reason(state)
     rewards = info.get("rewards")
     if rewards and stop_condition != QUIT:
-        yield from _result(rewards, info.get("player"), is_hot_seat=getattr(game.definition, "is_self_play", False))
+        yield from _result(rewards, info.get("player"), is_hot_seat=game.is_hot_seat)
     yield f"Your reward: {game.episode_return:g}"
     answer = state.get("answer")
     if answer not in (None, "") and stop_condition != QUIT:

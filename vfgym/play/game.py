@@ -16,10 +16,12 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import Action, as_response, new_since
 from vfgym.episode import BaseEpisode
 from vfgym.errors import EpisodeNotPicklable
-from vfgym.messages import Message
+from vfgym.messages import Message, content_text
+from vfgym.play.moves import explain_refusal
 from vfgym.play.recording import Recording
 from vfgym.runs.retries import is_retryable
 from vfgym.state import State
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 
 QUIT = "quit"
 """Stop condition of a game that its player left."""
@@ -108,6 +110,16 @@ class Game:
         return {tool["function"]["name"]: tool["function"] for tool in self.info.get("tools") or ()}
 
     @property
+    def is_hot_seat(self) -> bool:
+        """Whether all players of a game for several sit at this terminal."""
+        return isinstance(self.definition, MultiplayerEnv) and self.definition.is_self_play
+
+    @property
+    def who_plays(self) -> dict[Any, str | None]:
+        """The players of a game for several, in order, with the names of the agents that take their seats; None for who sits here."""
+        return self.definition.who_plays(self.state) if isinstance(self.definition, MultiplayerEnv) else {}
+
+    @property
     def num_undoable(self) -> int:
         """How many moves can be taken back."""
         return len(self._past)
@@ -121,14 +133,12 @@ class Game:
         message = as_response(action).message
         why = None if self.is_strict else self._why_not_a_move(message)
         if why is not None:
-            self.help["refused"] += 1
-            return Refusal([self.definition.message_types["user"](why)])
+            return self._refuse(message, [self.definition.message_types["user"](why)])
         moment = self._remember()
         observation, reward, terminated, truncated, info = self.env.step(action)
         if moment is not None:
-            refusal = self._refusal(moment, observation)
+            refusal = self._take_back(moment, message, observation)
             if refusal is not None:
-                self._return_to(moment)
                 return refusal
             self._past.append(moment)
         self.observation, self.info = observation, info
@@ -139,14 +149,24 @@ class Game:
         self._take_frame()
         return None
 
-    def _refusal(self, moment: Moment, observation: list[Message]) -> Refusal | None:
-        """Return why a step that was taken is taken back; None where it counts."""
+    def _take_back(self, moment: Moment, message: Message, observation: list[Message]) -> Refusal | None:
+        """Take back a step that does not count, and return what its player is told; None where it counts."""
         if is_retryable(self.state):  # a model at another seat, or a server, that could not be reached
-            return Refusal([self.definition.message_types["user"](f"{self.state['error']}")], "it can be tried again: nothing was played")
+            error = self.definition.message_types["user"](f"{self.state['error']}")
+            self._return_to(moment)
+            return Refusal([error], "it can be tried again: nothing was played")
         if not self.is_strict and self.state["trajectory"][-1]["extras"].get("invalid_answer"):
-            self.help["refused"] += 1
-            return Refusal([each for each in new_since(moment.observation, observation) if each["role"] != "assistant"])
+            told = [each for each in new_since(moment.observation, observation) if each["role"] != "assistant"]
+            self._return_to(moment)
+            return self._refuse(message, told)
         return None
+
+    def _refuse(self, message: Message, told: list[Message]) -> Refusal:
+        """Return what the player is told of an answer that is not a move, in words for a person."""
+        self.help["refused"] += 1
+        typed = None if message.get("tool_calls") else content_text(message["content"])
+        explained = explain_refusal(self, typed, "\n".join(content_text(each["content"]) for each in told))
+        return Refusal(told if explained is None else [self.definition.message_types["user"](explained)])
 
     def undo(self) -> None:
         """Go back before the last move that was played. It needs `num_undoable` of at least 1."""
@@ -193,7 +213,7 @@ class Game:
             return why
         text = str(message["content"]).strip()
         is_legal = text.casefold() in {each.casefold() for each in legal}
-        return None if is_legal else f"{text} is not one of the legal moves, which /moves lists. /say {text} sends it all the same."
+        return None if is_legal else f"{text} is not one of the legal moves."
 
     def _remember(self) -> Moment | None:
         """Return where the episode stands; None where it cannot be copied, which is noted."""

@@ -26,11 +26,14 @@ from vfgym.output.terminal import display_text, echo
 _MOST_COLUMNS, _MOST_LINES = 80, 30
 """How large an image is drawn at most, in characters."""
 
+_CLEAR_HISTORY = "\x1b[3J"
+"""What clears the lines that have left a terminal at its top."""
+
 _FIRM_SPACE = "\ue000"
 """Stands for a space at which no line is broken. It is a character that no text has, and not U+00A0, at which Rich breaks lines."""
 
-_DRAWN = re.compile(r"\S {2,}\S|\t|[|+│┃║─━═┌┐└┘╔╗╚╝█▀▄■□▪▫]|^\s*[-=_.#*]{4,}")
-"""What a line of a board or a table has and a sentence has not."""
+_GAP = re.compile(r"(?<=\S)\s+(?=\S)")
+"""What stands between two words."""
 
 
 class Screen:
@@ -69,7 +72,10 @@ class Screen:
         return line.removesuffix("\n")
 
     def say(self, text: str = "") -> None:
-        """Show text. Sentences are broken at words where they are longer than a line; boards and tables are left as they are."""
+        """Show text. Sentences are broken at words where they are longer than a line; boards and tables are left as they are.
+
+        A sentence is a line that has letters or digits for half of its characters, and single spaces for half of its gaps.
+        """
         for line in text.split("\n"):
             echo(*self._wrap(line), to_stderr=self._to_stderr)
 
@@ -83,11 +89,20 @@ class Screen:
 
     def _wrap(self, line: str) -> Sequence[str]:
         shown = display_text(line)
-        if cell_len(shown) <= self.width or _DRAWN.search(shown):
+        if cell_len(shown) <= self.width or not _is_sentence(shown):
             return [shown.replace(_FIRM_SPACE, " ")]
         indent = len(shown) - len(shown.lstrip())
         lines = Text(shown.strip()).wrap(self._console, max(self.width - indent, 10))
         return ["\n".join(" " * indent + str(part).rstrip() for part in lines).replace(_FIRM_SPACE, " ")]
+
+    def clear(self) -> None:
+        """Clear the screen, with what can be scrolled back to; where it is simple, move it out of sight."""
+        if self.is_simple:
+            self.say("\n" * self._console.height)
+            return
+        self._console.clear()
+        self._console.file.write(_CLEAR_HISTORY)
+        self._console.file.flush()
 
     def show(self, messages: Sequence[Message]) -> None:
         """Show messages: what the environment says as it is, others below who says them."""
@@ -141,6 +156,13 @@ class Screen:
             file.write_bytes(data)
             is_open = webbrowser.open(file.as_uri())
             self.say(f"({'opened' if is_open else 'no viewer was found; the image is'} {file})")
+
+
+def _is_sentence(line: str) -> bool:
+    """Say whether a line is text rather than a part of a board or a table."""
+    visible = [character for character in line if not character.isspace()]
+    gaps = _GAP.findall(line)
+    return 2 * sum(map(str.isalnum, visible)) >= len(visible) and 2 * gaps.count(" ") >= len(gaps)
 
 
 def image_bytes(part: Any) -> bytes | None:

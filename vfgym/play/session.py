@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from vfgym.play.forms import FormLeft, WrongArgument, explain, fill_form, read_a
 from vfgym.play.game import Game
 from vfgym.play.hints import hint_for
 from vfgym.play.lines import COMMANDS, Answer, PlayerCommand, ToolForm, Unknown, read_line
+from vfgym.play.moves import describe_moves, list_moves, rules_of, without_rules
 from vfgym.play.screen import Screen
 
 PROMPT = "> "
@@ -41,6 +43,10 @@ class Session:
         """The conversation as it was shown last to each player who sits here: each has one of their own."""
         self._latest: list[Message] = []
         """The messages that were shown last."""
+        self._moves: list[str] = []
+        """The moves that could be made when the player was asked last."""
+        self._asked: Any = None
+        """Which player was asked last; None before the first."""
         self._hints = np.random.default_rng()
 
     def play(self) -> None:
@@ -50,6 +56,7 @@ class Session:
             KeyboardInterrupt: At Ctrl-C. The game stands as it was.
         """
         is_asked = False
+        self._say_who_plays()
         while not self._game.is_over:
             if not is_asked:
                 self._show_position()
@@ -92,6 +99,7 @@ class Session:
             "hint": self._show_hint,
             "undo": self._undo,
             "show": self._show_again,
+            "rules": self._show_rules,
             "tools": self._show_tools,
             "open": self._open_images,
         }
@@ -161,17 +169,48 @@ class Session:
 
     def _show_position(self) -> None:
         """Show what is new, and what can be done."""
-        game, new = self._game, self._new_messages()
-        self._latest, self._displayed = new or self._latest, game.observation
+        self._hand_over()
+        new = self._new_messages()
+        self._latest, self._displayed = new or self._latest, self._game.observation
         self._screen.show(new)
-        if getattr(game.definition, "is_self_play", False):
+        self._say_what_can_be_done()
+
+    def _say_who_plays(self) -> None:
+        """Say who sits where, in a game for several."""
+        who = self._game.who_plays
+        if len(who) < 2:
+            return
+        if self._game.is_hot_seat:
+            self._screen.say(f"({', '.join(map(player_name, who))}: all of them sit here, and take turns)\n")
+            return
+        seats = [f"{player_name(player)}: {'you' if agent is None else agent}" for player, agent in who.items()]
+        self._screen.say_list(seats, before="(", after=")\n")
+
+    def _hand_over(self) -> None:
+        """Where several sit here, clear the screen, and wait for the one who is to move, before that one's game is shown."""
+        player, before = self._game.info.get("player"), self._asked
+        self._asked = player
+        if not self._game.is_hot_seat or before in (None, player):
+            return
+        self._screen.clear()
+        with contextlib.suppress(EOFError):  # which the next prompt meets again
+            while self._screen.ask(f"{player_name(player)} is to move: press Enter > ").strip():
+                self._screen.say("(nothing was sent: press Enter alone)")
+        self._moves = []
+
+    def _say_what_can_be_done(self) -> None:
+        """Say who is to move, which tools there are, and the moves where they are others than before and what was shown lists them not."""
+        game = self._game
+        if game.is_hot_seat:
             self._screen.say(f"({player_name(game.info.get('player'))} is to move)")
         if game.tools:
             self._screen.say_list([f"/{signature(tool)}" for tool in game.tools.values()], before="(tools: ", after=")")
-        legal = game.legal_actions
-        if legal and ", ".join(legal) not in _text_of(self._latest):
-            more = f", and {len(legal) - _MOST_LISTED} more, which /moves lists" if len(legal) > _MOST_LISTED else ""
-            self._screen.say_list(legal[:_MOST_LISTED], before="(legal moves: ", after=f"{more})")
+        moves = list_moves(game)
+        is_news, self._moves = moves != self._moves, moves
+        text = _text_of(self._latest)
+        if is_news and not all(move in text for move in moves):
+            more = f", and {len(moves) - _MOST_LISTED} more, which /moves lists" if len(moves) > _MOST_LISTED else ""
+            self._screen.say_list(moves[:_MOST_LISTED], before="(legal moves: ", after=f"{more})")
 
     def _new_messages(self) -> list[Message]:
         """Return what was not shown yet; what was typed stands in the terminal already."""
@@ -203,11 +242,19 @@ class Session:
         return False
 
     def _show_moves(self) -> bool:
-        legal = self._game.legal_actions
-        if legal:
-            self._screen.say_list(legal)
+        moves = list_moves(self._game)
+        described = describe_moves(self._game)
+        if moves:
+            self._screen.say_list(moves)
         else:
-            self._screen.say("(the environment does not list the legal moves)")
+            self._screen.say(f"({described or 'nothing lists the moves here; /rules shows the rules, which say what a move is'})")
+        return False
+
+    def _show_rules(self) -> bool:
+        """Show the rules, or all that an episode began with where nobody knows which part of it they are."""
+        rules = rules_of(self._game)
+        user = self._game.definition.message_types["user"]
+        self._screen.show(self._game.state["prompt"] if rules is None else [user(rules)])
         return False
 
     def _show_hint(self) -> bool:
@@ -223,10 +270,20 @@ class Session:
             self._screen.say(f"({why})")
             return False
         game.undo()
-        answers = [place for place, message in enumerate(game.observation) if message["role"] == "assistant"]
-        self._displayed = game.observation[: answers[-1] + 1 if answers else 0]
+        self._hand_over()
         self._screen.say("(your last move is taken back)\n")
-        return True
+        self._latest = self._position()
+        self._displayed = game.observation
+        self._screen.show(self._latest)
+        self._say_what_can_be_done()
+        return False
+
+    def _position(self) -> list[Message]:
+        """Return what the environment said last: after the last answer, or in the prompt without its rules."""
+        observation = self._game.observation
+        answers = [place for place, message in enumerate(observation) if message["role"] == "assistant"]
+        said = observation[answers[-1] + 1 :] if answers else observation[-1:]
+        return [without_rules(message, None if answers else rules_of(self._game)) for message in said]
 
     def _show_again(self) -> bool:
         self._screen.show(self._latest)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from vfgym.agents.base import Agent
-from vfgym.agents.loading import as_agent
+from vfgym.agents.loading import agent_name, as_agent
 from vfgym.agents.random import RandomAgent
 from vfgym.aio.background import may_wait, wait
 from vfgym.aio.bridge import bridge
@@ -29,7 +29,7 @@ from vfgym.overrides import inline_hook
 from vfgym.rubrics import Rubric
 from vfgym.spaces import Sampler
 from vfgym.state import State
-from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView
+from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView, native_observation
 from vfgym.wrappers.games.session import GameSessionEnv, close_or_log
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
 from vfgym.wrappers.games.turns import GameState, Turn, game_reward
@@ -585,6 +585,7 @@ class MultiplayerEnv(GameSessionEnv):
         is_over = turn is None or state["is_completed"]
         player = turn if self.is_self_play and not is_over else table.player
         info: dict[str, Any] = {"player": player, "game_info": {**table.game_infos[player]}}
+        info |= native_observation(state.session.game, player)
         if is_over:
             info["rewards"] = dict(table.rewards)
         elif table.legal_actions is not None:
@@ -606,15 +607,40 @@ class MultiplayerEnv(GameSessionEnv):
     _makes_moves = ("apply_action", "open_game", "open_table")
     _game_rewards = (game_reward, reward_without_a_move)
 
+    def who_plays(self, state: State) -> dict[Player, str | None]:
+        """Return everybody who plays, in order of their seats, with the name of the agent at each; None for the policy."""
+        players, policy, agents = state.session.game.players, cast(TableState, state.game_state).player, self._opponents
+        if agents is None:
+            return dict.fromkeys(players)
+        names = {player: agents[str(player)] if isinstance(agents, Mapping) else agents for player in players if player != policy}
+        return {player: agent_name(names[player]) if player in names else None for player in players}
+
+    def listed_moves(self, state: State) -> list[str]:
+        """Return the legal moves of whoever's turn it is, as the table lists them."""
+        return list(cast(TableState, state.game_state).legal_actions or ())
+
+    def describe_moves(self, state: State) -> str:
+        """Return what whoever's turn it is may play, in the words of the table's rules."""
+        game: TurnBasedGame = state.session.game
+        return "" if game.turn is None else self._ask_table(state, game.describe_moves, game.turn)
+
+    def rules_of(self, state: State) -> Content | None:
+        """Return the rules as the table tells them to whoever's turn it is."""
+        game: TurnBasedGame = state.session.game
+        return None if game.turn is None else self._ask_table(state, game.rules, game.turn)
+
+    def _ask_table(self, state: State, func: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the table, on its thread where it has one."""
+        session = state.session
+        return func(*args) if session.worker is None else wait(session.run(func, *args))
+
     def random_action(self, state: State, rng: np.random.Generator) -> Message | None:
         """Return a random move of whoever's turn it is: a legal one where the game lets them be found."""
         session = state.session
         game: TurnBasedGame = session.game
         if game.turn is None:
             return None
-        if session.worker is None:
-            return self.message_of(game.sample_move(game.turn, rng))
-        return self.message_of(wait(session.run(game.sample_move, game.turn, rng)))
+        return self.message_of(self._ask_table(state, game.sample_move, game.turn, rng))
 
 
 def _first(why: str, content: Content) -> Content:

@@ -24,6 +24,7 @@ from vfgym.messages.responses import for_conversation
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.wrappers.games.turn_based import Player, TurnBasedGame
+from vfgym.wrappers.games.turns import NATIVE_OBSERVATION, copy_value
 
 PlayerView: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
 """What a table tells a player, all at once, so that a blocking table is asked on its thread: what it sees, its info, its legal actions.
@@ -31,6 +32,12 @@ PlayerView: TypeAlias = tuple[Content, dict[str, Any], list[str] | None]
 The legal actions are None where they are not known or not to be told. Random opponents, which ask the table for a move, are told nothing
 but what they see.
 """
+
+
+def native_observation(game: TurnBasedGame, player: Player) -> dict[str, Any]:
+    """Return the item of an info that holds what the game itself showed a player; nothing where it showed nothing of its own."""
+    shown = game.native_observations
+    return {NATIVE_OBSERVATION: copy_value(shown[player])} if player in shown else {}
 
 
 class OpponentSeat(Fork):
@@ -66,6 +73,10 @@ class OpponentSeat(Fork):
     def state(self) -> State:
         """The opponent's own state; nothing of the episode's is shown to it."""
         return self._own_state
+
+    def native_observation(self) -> dict[str, Any]:
+        """Return what the game itself showed the player, for its info."""
+        return native_observation(self._game, self.player)
 
     @functools.cached_property
     def action_space(self) -> MessageSpace:  # type: ignore[override]
@@ -146,6 +157,7 @@ class Opponent:
         info: dict[str, Any] = {"example_id": -1, "tools": [], "player": self._seat.player, "game_info": view[1]}
         if view[2] is not None:
             info["legal_actions"] = view[2]
+        info |= self._seat.native_observation()
         if self.blocks and in_event_loop():
             return on_thread(self._answering, conversation.copy(), info)
         return self._answering(conversation.copy(), info)

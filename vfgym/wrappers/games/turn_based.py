@@ -42,6 +42,11 @@ class TurnBasedGame(ABC):
     """Everybody who plays the running game, in order of their seats."""
     turn: Player | None = None
     """Whose move it is; None when the game is over."""
+    native_observations: Mapping[Player, Any] = FrozenDict()
+    """What the game itself gives its players as their observations, as they were observed last; nobody in it where it gives none.
+
+    It is copied wherever it is handed out.
+    """
     was_truncated: bool = False
     """Whether the game that is over was ended by a limit of its own rather than decided (see `end_flags`)."""
 
@@ -74,9 +79,14 @@ class TurnBasedGame(ABC):
     def rules(self, player: Player) -> Content | None:
         """Return what a player is told at first and stays true, or None if that is all of it. Asked before its first `observe`.
 
-        A limited history shows it in place of the first thing that the player was told.
+        A limited history shows it in place of the first thing that the player was told. A game that can be asked later too lets a person
+        see the rules again.
         """
         return None
+
+    def describe_moves(self, player: Player) -> str:
+        """Return what a player may play in the words of the rules ("the number of an empty cell"); empty where only they say it."""
+        return ""
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""

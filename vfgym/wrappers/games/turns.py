@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, ClassVar
 
+import numpy as np
+
 from vfgym.calls import Ready, ReadyList
 from vfgym.copying import ATOMIC, deep_copy, new_memo
 from vfgym.data import RewardBounds
@@ -25,6 +27,9 @@ from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import ProceduralTasks, Tasks, as_integer
 from vfgym.wrappers.games.history import EARLIER_MOVES, PromptHistory, make_limits
+
+NATIVE_OBSERVATION = "native_observation"
+"""The item of an info that holds what the wrapped game itself gave as its observation."""
 
 
 @dataclass(slots=True)
@@ -315,6 +320,19 @@ class GameTurnsEnv(MultiTurnEnv):
             return turn.terminated, turn.truncated
         return super().end_flags(state)
 
+    def listed_moves(self, state: State) -> list[str]:
+        """Return what can be played now, each move as the rules list it; empty where neither they nor the game list moves."""
+        return []
+
+    def describe_moves(self, state: State) -> str:
+        """Return what can be played now, in the words of the rules; empty where nothing but the rules themselves says it."""
+        return ""
+
+    def rules_of(self, state: State) -> Content | None:
+        """Return what of the prompt stays true while the game goes on, for whoever is to answer; None where that is not known."""
+        rules: Content | None = state.get("rules")
+        return rules
+
     def oracle(self, state: State) -> Any:
         """No best move is known."""
         return None
@@ -369,10 +387,16 @@ def _sum_over(once: float, *repeated: tuple[float, int | None]) -> float | None:
 
 def copy_info(info: Mapping[str, Any]) -> dict[str, Any]:
     """Return a deep copy of a game's info. A value that cannot be copied (a lock, a generator) is in it as it is."""
-    return {key: value if value.__class__ in ATOMIC else _copy(value) for key, value in info.items()}
+    return {key: copy_value(value) for key, value in info.items()}
 
 
-def _copy(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
+    """Return a deep copy of something of a game's; what cannot be copied is returned as it is."""
+    cls = value.__class__
+    if cls in ATOMIC or issubclass(cls, np.generic):
+        return value
+    if cls is np.ndarray and value.dtype != object:
+        return value.copy()
     try:
         return deep_copy(value, new_memo())
     except Exception:  # whatever its __deepcopy__ or __reduce_ex__ raises

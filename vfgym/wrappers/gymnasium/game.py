@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from vfgym.calls import function_name
-from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.codecs import ActionNotFound, Codec, codec_for
 from vfgym.copying import deep_copy, new_memo
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.episode import Episode
@@ -31,7 +31,7 @@ from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.masks import find_commands, find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
-from vfgym.wrappers.games.turns import GameState, Turn, copy_info
+from vfgym.wrappers.games.turns import NATIVE_OBSERVATION, GameState, Turn, copy_info, copy_value
 from vfgym.wrappers.gymnasium.browsergym import BrowserGame, is_browser
 from vfgym.wrappers.gymnasium.curated import other_title
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
@@ -48,6 +48,10 @@ OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
 
 FAST_GAMES = ("gymnasium.envs.toy_text", "gymnasium.envs.classic_control")
 """Packages whose games are known not to block: a thread for each would cost more than their moves."""
+
+
+_MOST_LEGAL = 1000
+"""Actions of a `Discrete` space up to which all of them are ``info["legal_actions"]`` of a game without a mask."""
 
 
 class IsPettingZoo(ConfigurationError):
@@ -224,6 +228,12 @@ class GymnasiumGame(GameEnv):
         self._lists = ActionLists(self.codec, most, as_tool=as_tool, game=name) if (most := self.max_actions_per_turn) > 1 else None
         self.answers = self._lists or Answers(self.codec, as_tool=as_tool, game=name)
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
+        self._all_actions = _texts_of_all(game.action_space, self.codec)
+        """The texts of all actions, where they are numbered one by one and few enough to be listed at each move."""
+        self._listed_actions = self._all_actions
+        """The same as the prompt lists them."""
+        if isinstance(game.action_space, gym.spaces.Discrete) and self.codec.names:
+            self._listed_actions = [f"{number} ({name})" for number, name in enumerate(self._all_actions, int(game.action_space.start))]
         self._choices = ChoiceSampler(tuple(self.codec.names)) if is_discrete and self.codec.names else None
         is_described = rules is None and prompt is None and not described.has_registered_rules
         self.prompt_problems = find_prompt_problems(game, self.codec, self._shown, described) if is_described else ()
@@ -377,18 +387,34 @@ class GymnasiumGame(GameEnv):
         return [self.answers.content_of(reply)]
 
     def step_info(self, state: State) -> dict[str, Any]:
-        """Tell the game's own info, and the legal actions where it masks them."""
+        """Tell the game's own info and observation, and the legal actions: those that it masks, or all of a `Discrete` space."""
         game_state: GymnasiumState = state.game_state
-        info = game_state.game_info
-        if not info and not self._observes_mask:
-            return {"game_info": {}}
-        told: dict[str, Any] = {"game_info": copy_info(info)}
-        legal = self.codec.legal_texts(find_mask(game_state.observation, info))
+        info, observation = game_state.game_info, game_state.observation
+        told: dict[str, Any] = {"game_info": copy_info(info) if info else {}, NATIVE_OBSERVATION: copy_value(observation)}
+        legal = self._masked_actions(state) if info or self._observes_mask else None
+        turn = game_state.turn
+        if turn is not None and (turn.terminated or turn.truncated):
+            return told
         if legal is None:
-            legal = find_commands(self.codec.space, info)
-        if legal is not None:
+            legal = self._all_actions.copy()
+        if legal:
             told["legal_actions"] = legal
         return told
+
+    def _masked_actions(self, state: State) -> list[str] | None:
+        """Return the actions that the game's mask allows, or the commands that it lists; None where it has neither."""
+        game_state: GymnasiumState = state.game_state
+        legal = self.codec.legal_texts(find_mask(game_state.observation, game_state.game_info))
+        return find_commands(self.codec.space, game_state.game_info) if legal is None else legal
+
+    def listed_moves(self, state: State) -> list[str]:
+        """Return the actions that the game's mask allows, or all of them as the prompt lists them."""
+        masked = self._masked_actions(state)
+        return self._listed_actions.copy() if masked is None else masked
+
+    def describe_moves(self, state: State) -> str:
+        """Return the actions as the prompt says them."""
+        return self.codec.listing()
 
     _makes_moves = ("apply_action", "open_game", "begin_game", "make_move")
 
@@ -413,6 +439,13 @@ class GymnasiumGame(GameEnv):
     def action_sampler(self) -> Sampler:
         """Sample what plays a random action."""
         return self._choices if self._choices is not None and not self.answers.as_tool else ActionSampler(self.answers)
+
+
+def _texts_of_all(space: gym.Space[Any], codec: Codec) -> list[str]:
+    """Return the texts of all actions of a `Discrete` space that has not too many; nothing for others."""
+    if not isinstance(space, gym.spaces.Discrete) or int(space.n) > _MOST_LEGAL:
+        return []
+    return codec.legal_texts(np.ones(int(space.n), np.int8)) or []
 
 
 def _transitions_of(game: Game) -> dict[Any, Any] | None:

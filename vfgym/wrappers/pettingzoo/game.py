@@ -261,6 +261,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         self.truncations: dict[Player, bool] = dict.fromkeys(self.players, False)
         """For whom the game has ended by a limit."""
         self._last_shown: dict[Player, Content] = {}
+        self.native_observations: dict[Player, Any] = {}
         self.was_truncated = False
         self._go_on()
 
@@ -338,6 +339,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             player = env.agent_selection
             self.terminations[player], self.truncations[player] = bool(env.terminations[player]), bool(env.truncations[player])
             self._last_shown[player] = self._show[player]()  # whoever has left is not observed any more
+            self.native_observations[player] = self._observation(player)
             leaving.append(player)
             env.step(None)
             self._observed.clear()
@@ -415,6 +417,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             seat.saw = len(self._actions)
             told.append(self._last_shown[player] if player in self._last_shown else self._show[player]())
             if player == self.turn:
+                self.native_observations[player] = self._observation(player)
                 told.append(self._legal_line(player))
         if seat.earned:
             told.append(f"You earned {seat.earned:g}.")
@@ -435,7 +438,7 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             (self._told.all if presentation is PLAIN else self._told.text) if rules is None else rules,
             f"Players: {', '.join(map(str, self.players))}. You are {player}{role}.",
             presentation.legend if self._obs_to_text is None else "",
-            f"Actions: {(self._action_names is None and presentation.how_to_act) or self.codecs[player].listing()}.",
+            f"Actions: {self.describe_moves(player)}.",
             self._answers[player].instructions,
         ]
         return "\n\n".join(part for part in parts if part)
@@ -458,6 +461,10 @@ class PettingZooGame(TurnBasedGame, OwnDice):
     def rules(self, player: Player) -> str:
         """Return what a player is told before it is shown the game."""
         return self._prompts[player]
+
+    def describe_moves(self, player: Player) -> str:
+        """Return what an action is, in the words of the rules."""
+        return (self._action_names is None and self._presentation.how_to_act) or self.codecs[player].listing()
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all actions that the environment's mask allows a player now.

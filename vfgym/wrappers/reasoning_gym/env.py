@@ -19,6 +19,7 @@ from vfgym.rubrics.rubric_group import find_rewarding_functions
 from vfgym.rubrics.scoring import Bounds
 from vfgym.state import State
 from vfgym.tasks import Tasks, as_integer
+from vfgym.wrappers.games.turns import NATIVE_OBSERVATION
 from vfgym.wrappers.reasoning_gym.curriculum import Curriculum, CurriculumConfig, CurriculumRubric
 from vfgym.wrappers.reasoning_gym.items import ItemIds, ItemRows, Items, as_share
 from vfgym.wrappers.reasoning_gym.scoring import Entry
@@ -204,9 +205,10 @@ class ReasoningGymEnv(SingleTurnEnv):
         self.curriculum.set_levels(dict.fromkeys(self.curriculum.levels, level))
 
     def step_info(self, state: State) -> dict[str, Any] | None:
-        """Tell the level of the task."""
+        """Tell the question as the data set has it, and the level of the task."""
         info = state.get("info") or {}
-        return {"level": info["level"]} if "level" in info else None
+        told = {} if "question" not in state["input"] else {NATIVE_OBSERVATION: state["input"]["question"]}
+        return {**told, "level": info["level"]} if "level" in info else told
 
     def choose_task(self, seed: int | None, options: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the input of the episode that reset options choose: with a curriculum, a training item of any level.

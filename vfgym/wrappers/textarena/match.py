@@ -136,6 +136,7 @@ class TextArenaGame(TurnBasedGame):
         self.was_truncated = False
         self._moves_made = 0
         self._listeners = {player: PlayerLog() for player in self.players}
+        self.native_observations: dict[Player, str] = {}
         self._rewards: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._problem = ""
@@ -168,6 +169,7 @@ class TextArenaGame(TurnBasedGame):
         if self.turn is None and not listener.knows_the_end:
             listener.knows_the_end = True
             text = join_texts([text, self._closing_message(player)])
+        self.native_observations[player] = text
         if not listener.rules:
             listener.rules = text
         elif text:
@@ -175,8 +177,9 @@ class TextArenaGame(TurnBasedGame):
         return text
 
     def rules(self, player: Player) -> str | None:
-        """Return what the game tells a player as its prompt, before the player is told it."""
-        return join_texts([text for _, text, kind in self.raw.state.observations[player] if kind is self._kinds.prompt]) or None
+        """Return what the game tells a player as its prompt, whether the player was told it already or not."""
+        messages = chain(*self._listeners[player].raw_messages, self.raw.state.observations[player])
+        return join_texts([text for _, text, kind in messages if kind is self._kinds.prompt]) or None
 
     def raw_observation(self, player: Player) -> list[GameMessage]:
         """Return the same as TextArena has it, since this was last asked for: ``(who speaks, text, ObservationType)``; -1 is the game."""
