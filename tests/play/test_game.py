@@ -43,7 +43,7 @@ class ScriptedScreen(Screen):
         return line
 
     def say(self, text: str = "") -> None:
-        self.shown.append(text)
+        self.shown.append(text.replace("\ue000", " "))  # spaces at which no line is broken
 
 
 def make(env_id: str = LAKE, **arguments: Any) -> gym.Env[Any, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from vfgym.agents.base import seat_of
 from vfgym.data import (
@@ -20,7 +22,9 @@ from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError
 from vfgym.registration import nearest_ids
 from vfgym.runs.replicas import make_env
+from vfgym.wrappers.foreign_ids import register_package_of
 from vfgym.wrappers.textarena import why_not
+from vfgym.wrappers.to_chat import import_id, to_chat
 
 
 def check_id(env_id: str) -> None:
@@ -28,22 +32,32 @@ def check_id(env_id: str) -> None:
 
     Raises:
         ConfigurationError: If it is not; the text names the nearest ids.
+        MissingExtra: If it is one of a package that an extra installs, which is not installed.
     """
     if ":" in env_id:  # module:id, which Gymnasium imports as it makes the environment
         return
+    register_package_of(env_id)
     try:
         gym.spec(env_id)
     except gym.error.Error as error:
         near = nearest_ids(env_id)
-        hint = f" Did you mean {', '.join(f'`{name}`' for name in near)}?" if near else " `vfgym list` shows all ids."
+        no_idea = " `vfgym list` shows all ids; give one of another package as module:id."
+        hint = f" Did you mean {', '.join(f'`{name}`' for name in near)}?" if near else no_idea
         raise ConfigurationError(f"there is no environment {env_id!r}.{hint}") from error
 
 
 def make_environment(env_id: str, env_args: dict[str, Any]) -> tuple[gym.Env[Any, Any], EpisodeSeat]:
-    """Make an environment, and find the chat environment inside its wrappers."""
+    """Make an environment, and find the chat environment inside its wrappers. A game of Gymnasium becomes one (`vfgym.to_chat`)."""
     check_id(env_id)
-    env = make_env(env_id, env_args)
+    env: gym.Env[Any, Any] = to_chat(env_id, **env_args) if _is_game(env_id) else make_env(env_id, env_args)
     return env, seat_of(env)
+
+
+def _is_game(env_id: str) -> bool:
+    """Say whether an id is registered for the class of a game, rather than a chat environment's, or a function that makes something."""
+    spec = gym.spec(import_id(env_id))
+    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    return inspect.isclass(creator) and issubclass(creator, gym.Env) and not issubclass(creator, EpisodeSeat)
 
 
 def description(env_id: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,8 +208,7 @@ class Session:
             self._screen.say_list([f"/{signature(tool)}" for tool in game.tools.values()], before="(tools: ", after=")")
         moves = list_moves(game)
         is_news, self._moves = moves != self._moves, moves
-        text = _text_of(self._latest)
-        if is_news and not all(move in text for move in moves):
+        if moves and is_news and not _lists(_text_of(self._latest), moves):
             more = f", and {len(moves) - _MOST_LISTED} more, which /moves lists" if len(moves) > _MOST_LISTED else ""
             self._screen.say_list(moves[:_MOST_LISTED], before="(legal moves: ", after=f"{more})")
 
@@ -304,6 +304,12 @@ class Session:
     def _open_images(self) -> bool:
         self._screen.open_images(self._latest)
         return False
+
+
+def _lists(text: str, moves: Sequence[str]) -> bool:
+    """Say whether a text lists moves one after the other, with nothing but signs between them."""
+    in_a_row = r"\W{1,6}".join(map(re.escape, moves))
+    return len(moves) <= _MOST_LISTED and re.search(rf"(?<!\w){in_a_row}(?!\w)", text) is not None
 
 
 def _text_of(messages: list[Message]) -> str:

@@ -18,6 +18,7 @@ from vfgym.agents.loading import import_named
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.foreign import is_pettingzoo
+from vfgym.wrappers.foreign_ids import register_package_of
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.gymnasium.game import GymnasiumGame, IsPettingZoo
 from vfgym.wrappers.gymnasium.rendering import Game, may_change_observations
@@ -134,12 +135,17 @@ def _warned_of(chat: AnyGame) -> AnyGame:
 def import_id(source: str) -> str:
     """Return the id in ``module:id``, once the module that registers it is imported; any other id as it is.
 
+    An id that begins with the name of a package that an extra installs is registered by that package.
+
     Raises:
         ConfigurationError: If there is no such module.
+        MissingExtra: If that package is not installed.
     """
     module, _, env_id = source.rpartition(":")
     if module:
         import_named(module, f"environment {source!r}")
+    else:
+        register_package_of(env_id)
     return env_id
 
 
