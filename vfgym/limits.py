@@ -136,6 +136,8 @@ class Spending:
     cost: float | None = 0.0
     """Money; None where the price of any of it is not known."""
     errors: int = 0
+    abandoned: int = 0
+    """Requests that were given up while they were under way: nobody tells what they cost."""
 
     @property
     def tokens(self) -> float:
@@ -155,6 +157,7 @@ class Spending:
         self.output_tokens += other.output_tokens * share
         self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost * share
         self.errors += other.errors
+        self.abandoned += other.abandoned
 
 
 class Meter:
@@ -300,6 +303,7 @@ class Meter:
         """Count a request that was cancelled while it was under way; nobody says what it cost."""
         with self._lock:
             self.spent.requests += 1
+            self.spent.abandoned += 1
 
     def count_cached(self, usage: Any) -> None:
         """Take note of an answer that came out of a cache, and so cost nothing."""

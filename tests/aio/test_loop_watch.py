@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -164,4 +165,15 @@ def test_the_function_that_the_library_called_last_is_found_through_what_it_call
     env.reset(seed=0)
     env.step("x")
     [frame] = frames
-    assert author_function(frame).startswith(f"{outer.__qualname__} ({__file__}:")
+    assert str(author_function(frame)).startswith(f"{outer.__qualname__} ({__file__}:")
+
+
+@pytest.mark.parametrize("statement", ["importlib.import_module('slow_to_import')", "import slow_to_import"])
+def test_what_the_library_imports_is_nobodys_function(statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str | None] = []
+    monkeypatch.setattr(sys, "name_in_a_test", lambda frame: named.append(author_function(frame)), raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_to_import.py").write_text("import sys\nsys.name_in_a_test(sys._getframe())\n")
+    exec(f"import importlib\n{statement}", {"__name__": "vfgym.imports_something"})
+    del sys.modules["slow_to_import"]
+    assert named == [None]

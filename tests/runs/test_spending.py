@@ -304,6 +304,32 @@ def test_rows_and_metadata_tell_what_they_cost(server: ModelServer) -> None:
     assert results["metadata"]["cost"] == pytest.approx(sum(costs))
 
 
+def test_the_cost_of_a_run_counts_rollouts_that_were_given_up_and_goes_on_when_it_is_resumed(server: ModelServer, tmp_path: Path) -> None:
+    def run(**kwargs: Any) -> GenerateOutputs:
+        return evaluate(Talk(max_turns=4), model(server), prices=PRICES, max_concurrent=2, results_path=tmp_path / "run", **kwargs)
+
+    first = run(limits={"requests": 6})
+    cost, of_rows = first["metadata"]["cost"], sum(row["spent"]["cost"] for row in first["outputs"])
+    assert cost is not None
+    assert cost > of_rows, "somebody was in the middle of a rollout"
+    assert load_results(tmp_path / "run")["metadata"]["cost"] == cost
+    second = run(resume=True)
+    assert len(second["outputs"]) == 4
+    played = sum(row["spent"]["cost"] for row in second["outputs"]) - of_rows
+    assert second["metadata"]["cost"] == pytest.approx(cost + played)
+
+
+def test_requests_that_are_given_up_under_way_are_counted(tmp_path: Path) -> None:
+    with ModelServer(latency=30.0) as slow:
+        results = evaluate(questions(3), model(slow), prices=PRICES, limits={"time": 1.0}, results_path=tmp_path / "run")
+    assert results["metadata"]["abandoned_requests"] == 3
+    assert load_results(tmp_path / "run")["metadata"]["abandoned_requests"] == 3
+    with ModelServer() as quick:
+        resumed = evaluate(questions(3), model(quick), prices=PRICES, resume=True, results_path=tmp_path / "run")
+    assert resumed["metadata"]["abandoned_requests"] == 3
+    assert len(resumed["outputs"]) == 3
+
+
 def test_an_unknown_price_is_unknown(server: ModelServer) -> None:
     results = evaluate(questions(2), model(server), prices={"other": {"input": 1, "output": 1}})
     assert [row["spent"]["cost"] for row in results["outputs"]] == [None, None]

@@ -51,12 +51,13 @@ class _Watch:
 
     def _name_who_holds_it(self) -> None:
         frame = sys._current_frames().get(self._thread_id)
-        if frame is not None and not self.has_ended.is_set():
+        function = None if frame is None else author_function(frame)
+        if function is not None and not self.has_ended.is_set():
             logger.warning(
                 "%s has not returned for %g s, and holds up every episode on its event loop. To bound it, make it async or mark it with"
                 " @vfgym.blocking, and give the environment timeout_seconds; an agent can run in a process of its own"
                 " (vfgym eval --isolate)",
-                author_function(frame),
+                function,
                 PATIENCE,
             )
 
@@ -78,16 +79,18 @@ def watch_loop() -> Iterator[None]:
             del _watches[loop]
 
 
-def author_function(frame: FrameType) -> str:
+def author_function(frame: FrameType) -> str | None:
     """Return the name and place of the function that the library called last, given the innermost frame of a thread.
 
-    Where it called none, it is the one that the event loop called.
+    Where it called none, it is the one that the event loop called. None where the library imports something: nobody can change that.
     """
     while frame.f_back is not None:
         caller = frame.f_back
         if _module(caller) == "asyncio.events" or (_package(frame) not in _OWN_PACKAGES and _package(caller) in _OWN_PACKAGES):
             break
         frame = caller
+    if _package(frame) == "importlib":
+        return None
     code = frame.f_code
     return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 

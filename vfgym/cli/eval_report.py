@@ -194,7 +194,9 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
         missing = f"{metadata['num_missing']} of {len(rows)} rollouts are missing"
         yield f"{missing}, since the infrastructure failed: the mean is of the others{says}"
     if metadata["cost"] is not None:
-        yield f"it cost {metadata['cost']:.4g}"
+        abandoned = metadata.get("abandoned_requests", 0)
+        at_least = f" at least, since nobody tells what the {abandoned} request(s) cost that were given up under way" if abandoned else ""
+        yield f"it cost {metadata['cost']:.4g}{at_least}"
     stopped_by = metadata["stopped_by"]
     if stopped_by is not None:
         total = metadata["num_examples"] * metadata["rollouts_per_example"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from vfgym.errors import LimitFacts
+from vfgym.limits import Spending
 from vfgym.output.redaction import redact_data, redact_url
 from vfgym.results.counting import MeanOf
 from vfgym.results.outputs import RunOutputs
@@ -70,7 +71,9 @@ class GenerateMetadata(Summary):
     stopped_by: LimitFacts | None
     """The limit that ended the run; None where none has."""
     cost: float | None
-    """Money that its rollouts cost; None where it is not known."""
+    """Money that it cost, with rollouts that were given up or repeated; None where it is not known."""
+    abandoned_requests: NotRequired[int]
+    """Requests that were given up while they were under way, where there were any: what they cost stands nowhere."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
     scored_again: NotRequired[bool]
@@ -120,6 +123,8 @@ class Run:
     """Limits of each rollout."""
     stopped_by: LimitFacts | None = None
     """The limit that ended it."""
+    spent: Spending | None = None
+    """What it has spent so far, which goes on to be counted; None where only its rows tell."""
 
     @property
     def title(self) -> str:
@@ -163,7 +168,8 @@ class Run:
             "reward_range": None if self.reward_range is None else list(self.reward_range),
             "limits_each": self.limits_each,
             "stopped_by": self.stopped_by,
-            "cost": cost_of(rows),
+            "cost": cost_of(rows) if self.spent is None else self.spent.cost,
+            **({"abandoned_requests": self.spent.abandoned} if self.spent is not None and self.spent.abandoned else {}),  # type: ignore[typeddict-item]
             "path_to_save": self.path_to_save,
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
         }

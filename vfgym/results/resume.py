@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from vfgym.bounded_json import parse_json
 from vfgym.endings import ending_of
 from vfgym.errors import ConfigurationError
+from vfgym.limits import Spending
 from vfgym.messages import MESSAGE_TYPES, MessageTypes
 from vfgym.output.redaction import redact_data
 from vfgym.results.counting import counted_reward
@@ -231,6 +232,20 @@ def _adopt(row: RolloutOutput, slot: Slot, failure_reward: FailureReward | None)
 
 def _are_equal(one: Any, other: Any) -> bool:
     return one is other or one == other or (one != one and other != other)  # NaN is not equal to itself
+
+
+def told_spending(path: Path) -> Spending | None:
+    """Return what the metadata of a run say that it cost so far, and how many requests it gave up; None where there are none.
+
+    Raises:
+        ResultsError: If they cannot be read.
+    """
+    if not (path / METADATA).is_file():
+        return None
+    metadata = read_metadata(path)
+    cost, abandoned = metadata.get("cost"), metadata.get("abandoned_requests")
+    known = float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+    return Spending(cost=known, abandoned=abandoned if isinstance(abandoned, int) else 0)
 
 
 def _seconds(metadata: Mapping[str, Any]) -> float:

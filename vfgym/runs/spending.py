@@ -93,7 +93,14 @@ class RunSpending:
     """Keeps the budget of a run while it plays."""
 
     def __init__(
-        self, budget: Budget, most_at_once: int, earlier: Iterable[RolloutOutput] = (), seconds: float = 0.0, model: str = ""
+        self,
+        budget: Budget,
+        most_at_once: int,
+        earlier: Iterable[RolloutOutput] = (),
+        seconds: float = 0.0,
+        model: str = "",
+        *,
+        told: Spending | None = None,
     ) -> None:
         """Begin, or go on.
 
@@ -103,6 +110,7 @@ class RunSpending:
             earlier: The rows of the run that is gone on with: what they tell counts.
             seconds: How long it has taken so far.
             model: Who was asked in those rows.
+            told: What that run's metadata tell of what it spent: more than its rows, where rollouts were given up.
 
         Raises:
             ConfigurationError: If cost is limited, and those rows do not tell what they cost.
@@ -120,9 +128,18 @@ class RunSpending:
                     "a limit on cost cannot hold for this run: the rows that it has already do not tell what they cost, since it was begun"
                     " without prices. Limit its tokens, or begin another run"
                 )
+            if told is not None:
+                spent.abandoned = told.abandoned
+                if spent.cost is not None and told.cost is not None:
+                    spent.cost = max(spent.cost, told.cost)
             self.meter = Meter(budget.limits, budget.prices, spent=spent, seconds=seconds, counts_failed_requests=False)
         self._pace = Pace(most_at_once)
         self._limits_rollouts = bool(budget.limits_each.given())
+
+    @property
+    def spent(self) -> Spending | None:
+        """What the run has spent so far, which goes on to be counted; None where nobody wants to know."""
+        return None if self.meter is None else self.meter.spent
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
