@@ -56,6 +56,18 @@ StateColumns = Annotated[
     list[str] | None,
     typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
 ]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="WORD", help="A word by which the runs are found again: their metadata have it; repeatable."),
+]
+Reducers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reduce",
+        metavar="HOW",
+        help="Also show the mean over tasks of what their rollouts are reduced to: mean, median, max or at_least_K; repeatable.",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")]
 Evaluated = Annotated[str, typer.Argument(metavar="ID|FILE.toml", help="A registered id, or a file that names several evaluations.")]
 Vary = Annotated[
@@ -68,7 +80,11 @@ Select = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be played; ask and write nothing.")]
 Isolate = Annotated[
-    bool, typer.Option("--isolate", help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds.")
+    bool,
+    typer.Option(
+        "--isolate",
+        help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds; the library's own stay here.",
+    ),
 ]
 Sandboxed = Annotated[
     bool, typer.Option("--sandboxed", help="Run these processes in sandboxes: without environment variables, network and your files.")
@@ -160,6 +176,7 @@ def evaluate(
     both_seats: BothSeats = False,
     max_retries: MaxRetries = 0,
     state_columns: StateColumns = None,
+    tags: Tags = None,
     env_args: EnvArgs = "{}",
     output_dir: OutputDir = Path("outputs"),
     resume: Resume = False,
@@ -172,6 +189,7 @@ def evaluate(
     prices: PricesOption = None,
     cache: CacheOption = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
+    reducers: Reducers = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
     vary: Vary = None,
     select: Select = None,
@@ -201,6 +219,7 @@ def evaluate(
         "both_seats": both_seats,
         "max_retries": max_retries,
         "state_columns": state_columns or [],
+        "tags": tags or [],
         "env_args": _parse_object(env_args),
         "isolate": isolate,
         "sandboxed": sandboxed,
@@ -221,6 +240,7 @@ def evaluate(
         prices=prices,
         cache=cache,
         plot=plot,
+        reducers=[name for given in reducers or () for name in given.split(",")],
     )
     raise typer.Exit(run_evaluations(read_evaluations(target, options, given), command))
 
@@ -251,6 +271,9 @@ def score(
     rubric: Annotated[
         str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
     ],
+    rubric_args: Annotated[
+        str, typer.Option("--rubric-args", metavar="JSON", help="Arguments for the class or function that makes the rubric.")
+    ] = "{}",
     output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
         "outputs"
     ),
@@ -260,7 +283,7 @@ def score(
     """Score the rollouts of a run again, with another rubric and without asking any model."""
     from vfgym.cli.score import score_run
 
-    raise typer.Exit(score_run(run, rubric, output_dir, as_json=as_json))
+    raise typer.Exit(score_run(run, rubric, output_dir, rubric_args=_parse_object(rubric_args, "--rubric-args"), as_json=as_json))
 
 
 @app.command("view")

@@ -25,6 +25,7 @@ from vfgym.output.redaction import REDACTED
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateOutputs, find_incomplete
 from vfgym.results.files import METADATA, default_results_path
+from vfgym.results.reducing import check_reducer
 from vfgym.runs import evaluate
 from vfgym.runs.spending import Budget
 from vfgym.wrappers.to_chat import import_id
@@ -50,6 +51,8 @@ class EvalCommand:
     """The directory of the run that is gone on with; None for the newest ones that fit."""
     redo_errors: bool
     plot: Path | None = None
+    reducers: Sequence[str] = ()
+    """What the rollouts of each task are reduced to in the tables, too (see `vfgym.results.reducing`)."""
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     """What each run may spend."""
     limits_each: RolloutLimits = field(default_factory=RolloutLimits)
@@ -74,6 +77,8 @@ def run_evaluations(evaluations: Sequence[EvalFields], command: EvalCommand) -> 
     if command.plot is not None:
         check_plot(command.plot)
     _check_resume(command)
+    for reducer in command.reducers:
+        check_reducer(reducer)
     runs = plan_runs(evaluations, parse_variations(command.variations), command.patterns)
     try:
         _check_resumed_path(command, len(runs))
@@ -108,17 +113,17 @@ def _play(runs: Sequence[PlannedRun], command: EvalCommand) -> Exit:
             path = _results_path(run, command, of_many=len(runs) > 1)
             finished.append(FinishedRun(run, _play_run(run, command, path)))
     except (KeyboardInterrupt, EndOfInput):
-        print_runs(finished, as_json=command.as_json)
+        print_runs(finished, as_json=command.as_json, reducers=command.reducers)
         is_kept = path is not None and (path / METADATA).is_file()
         echo(f"\nstopped: what was finished is in {path}" if is_kept else "\nstopped", to_stderr=command.as_json)
         return Exit.INTERRUPTED
     except Exception as error:
         if finished:
-            print_runs(finished, as_json=command.as_json)
+            print_runs(finished, as_json=command.as_json, reducers=command.reducers)
         if not is_permanent_refusal(error):
             raise
         raise ConfigurationError(_refusal(error, run.contestant.config)) from error
-    print_runs(finished, as_json=command.as_json)
+    print_runs(finished, as_json=command.as_json, reducers=command.reducers)
     if command.plot is not None:
         try:
             left_out = draw(finished, command.plot)
@@ -149,6 +154,7 @@ def _play_run(run: PlannedRun, command: EvalCommand, path: Path | None) -> Gener
         both_seats=settings.both_seats,
         max_retries=settings.max_retries,
         state_columns=settings.state_columns,
+        tags=settings.tags,
         results_path=path,
         resume=command.resume,
         redo_errors=command.redo_errors,

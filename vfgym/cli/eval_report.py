@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +16,11 @@ from vfgym.cli.table import print_table, wrap_text
 from vfgym.endings import UNREADABLE, Ending, ending_of
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.output.terminal import echo
-from vfgym.results import GenerateMetadata, GenerateOutputs
+from vfgym.results import ErrorInfo, GenerateMetadata, GenerateOutputs
 from vfgym.results.comparison import ComparedPair, compare_places
 from vfgym.results.files import metadata_as_written
 from vfgym.results.intervals import format_estimate
+from vfgym.results.reducing import reduce_rollouts
 from vfgym.results.statistics import planned_rollouts
 from vfgym.runs.inputs import TaskInputs
 
@@ -74,17 +75,23 @@ def _varied_cells(run: PlannedRun, names: Sequence[str]) -> list[str]:
 # What came out
 
 
-def print_runs(runs: Sequence[FinishedRun], *, as_json: bool) -> None:
-    """Print what came of runs, and how each compares with the first one of its environment."""
+def print_runs(runs: Sequence[FinishedRun], *, as_json: bool, reducers: Sequence[str] = ()) -> None:
+    """Print what came of runs, and how each compares with the first one of its environment.
+
+    Args:
+        runs: The runs.
+        as_json: Whether they are printed as JSON.
+        reducers: What the rollouts of each task are reduced to, too (see `vfgym.results.reducing`).
+    """
     pairs = _compare_runs(runs)
     if as_json:
-        print_json({"runs": list(map(_as_json, runs)), "pairs": pairs})
+        print_json({"runs": [_as_json(run, reducers) for run in runs], "pairs": pairs})
     elif runs:
         in_order = sorted(range(len(runs)), key=lambda place: runs[place].results["metadata"]["avg_reward"] is None)
         if len({repr(run.plan.settings) for run in runs}) == 1:
-            print_rewards({run.plan.label: run.results for run in runs})
+            print_rewards({run.plan.label: run.results for run in runs}, reducers)
         else:
-            _print_sweep([runs[place] for place in in_order], {pair["b"]: pair for pair in pairs}, in_order)
+            _print_sweep([runs[place] for place in in_order], {pair["b"]: pair for pair in pairs}, in_order, reducers)
         for place in in_order:
             for line in _remarks(runs[place].results):
                 echo(f"{runs[place].plan.title}: {line}")
@@ -92,12 +99,13 @@ def print_runs(runs: Sequence[FinishedRun], *, as_json: bool) -> None:
             echo(wrap_text(f"{runs[pair['b']].plan.title}: {pair['verdict']}"))
 
 
-def _as_json(run: FinishedRun) -> dict[str, Any]:
+def _as_json(run: FinishedRun, reducers: Sequence[str]) -> dict[str, Any]:
     path = run.results["metadata"]["path_to_save"]
     return {
         "title": run.plan.title,
         "path": None if path is None else str(path),
         "rollouts": len(run.results["outputs"]),
+        **({"reduced": {name: reduce_rollouts(run.results, name)._asdict() for name in reducers}} if reducers else {}),
         **metadata_as_written(run.results["metadata"]),
     }
 
@@ -114,27 +122,32 @@ def _named(run: FinishedRun) -> GenerateOutputs:
     return {"outputs": run.results["outputs"], "metadata": {**run.results["metadata"], "model": run.plan.label}}
 
 
-def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], places: Sequence[int]) -> None:
+def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], places: Sequence[int], reducers: Sequence[str]) -> None:
     """Print a table of runs that did not all play the same, those of an environment beside each other."""
     names = _varied_names([run.plan for run in runs])
     environments = list(dict.fromkeys(run.plan.settings.env_id for run in runs))
-    endings = _ending_columns([run.results["metadata"] for run in runs])
+    each = [run.results["metadata"] for run in runs]
+    endings, amounts = _ending_columns(each), _amount_columns(each, ("turns", "tokens", "cost"))
     rows = []
     for place, (plan, result) in sorted(zip(places, runs, strict=True), key=lambda item: environments.index(item[1].plan.settings.env_id)):
         difference = format_estimate(pairs[place]["difference"], pairs[place]["interval"], sign="+") if place in pairs else ""
-        cells = [plan.contestant.label, _mean(result), difference, *(_share(result, name) for name in endings)]
+        numbers = [*(_reduced(result, name) for name in reducers), *(_AMOUNTS[name](result["metadata"]) for name in amounts)]
+        cells = [plan.contestant.label, _mean(result), difference, *numbers, *(_share(result, name) for name in endings)]
         rows.append([plan.settings.env_id, *_varied_cells(plan, names), *cells])
-    print_table(["environment", *names, "agent", "reward (95 %)", "difference (95 %)", *endings], rows)
+    reduced = [f"{name} (95 %)" for name in reducers]
+    print_table(["environment", *names, "agent", "reward (95 %)", "difference (95 %)", *reduced, *amounts, *endings], rows)
 
 
-def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
+def print_rewards(results: Mapping[str, GenerateOutputs], reducers: Sequence[str] = ()) -> None:
     """Print a table of runs that played the same, by who played; those without a mean stand last."""
     in_order = dict(sorted(results.items(), key=lambda item: item[1]["metadata"]["avg_reward"] is None))
     each = [result["metadata"] for result in results.values()]
     metrics = list(dict.fromkeys(name for metadata in each for name in (*metadata["avg_metrics"], *metadata["metrics_errors"])))
     ks = list(each[0]["pass_at_k"])
-    endings = _ending_columns(each)
-    columns = ["agent", "reward (95 %)", *metrics, *(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks), *endings, "seconds"]
+    endings, amounts = _ending_columns(each), _amount_columns(each, ("tokens", "cost"))
+    passes = [*(f"pass@{k}" for k in ks), *(f"pass^{k}" for k in ks)]
+    reduced = [f"{name} (95 %)" for name in reducers]
+    columns = ["agent", "reward (95 %)", *reduced, *metrics, *passes, *amounts, *endings, "seconds"]
     rows = []
     for label, result in in_order.items():
         metadata = result["metadata"]
@@ -143,13 +156,43 @@ def print_rewards(results: Mapping[str, GenerateOutputs]) -> None:
             [
                 label,
                 _mean(result),
+                *(_reduced(result, name) for name in reducers),
                 *(f"{means[metric]:.3f}" if metric in means else "-" for metric in metrics),
                 *(f"{passes[k]:.3f}" for passes in (metadata["pass_at_k"], metadata["pass_all_k"]) for k in ks),
+                *(_AMOUNTS[name](metadata) for name in amounts),
                 *(_share(result, name) for name in endings),
                 f"{metadata['time']:.2f}",
             ]
         )
     print_table(columns, rows)
+
+
+def _reduced(result: GenerateOutputs, reducer: str) -> str:
+    reduced = reduce_rollouts(result, reducer)
+    return format_estimate(reduced.value, reduced.interval)
+
+
+def _turns(metadata: GenerateMetadata) -> str:
+    turns = metadata["avg_metrics"].get("num_turns")
+    return "-" if turns is None else f"{turns:.1f}"
+
+
+def _tokens(metadata: GenerateMetadata) -> str:
+    usage = metadata["usage"]
+    return "-" if usage is None else f"{usage['input_tokens'] + usage['output_tokens']:,.0f}"
+
+
+def _cost(metadata: GenerateMetadata) -> str:
+    return "-" if metadata["cost"] is None else f"{metadata['cost']:.4g}"
+
+
+_AMOUNTS: Mapping[str, Callable[[GenerateMetadata], str]] = {"turns": _turns, "tokens": _tokens, "cost": _cost}
+"""What was used: turns and tokens of a rollout, and what the whole run cost. A line stands for what is not known."""
+
+
+def _amount_columns(each: Sequence[GenerateMetadata], names: Sequence[str]) -> list[str]:
+    """Return those columns of what was used that say something of any run."""
+    return [name for name in names if any(_AMOUNTS[name](metadata) != "-" for metadata in each)]
 
 
 def _ending_columns(each: Sequence[GenerateMetadata]) -> list[str]:
@@ -175,7 +218,7 @@ def _remarks(result: GenerateOutputs) -> Iterator[str]:
     rows, metadata = result["outputs"], result["metadata"]
     first_error = next((row["error"] for row in rows if row["error"] is not None), None)
     if first_error is not None:
-        yield f"the first error is {first_error}"
+        yield f"the first error is {first_error.one_line() if isinstance(first_error, ErrorInfo) else first_error}"
     unread = sum(row["stop_condition"] == UNREADABLE for row in rows)
     if unread:
         yield f"the answers of {unread} of {len(rows)} rollouts could not be read"

@@ -36,6 +36,8 @@ class EvalSettings:
     """Whether each game for two players is played from either seat (see `vfgym.evaluate`)."""
     max_retries: int
     state_columns: Sequence[str]
+    tags: Sequence[str]
+    """Words by which the runs are found again."""
     isolate: bool
     """Whether agents run in processes of their own (see `vfgym.agents.isolated.IsolatedAgent`)."""
     sandboxed: bool = False
@@ -94,6 +96,7 @@ class EvalFields(TableFields):
         "args": "env_args",
         "agent": "agents",
         "model": "models",
+        "tag": "tags",
         "api_base_url": "base_url",
         "api_client_type": "client_type",
     }
@@ -117,6 +120,7 @@ class EvalFields(TableFields):
     both_seats: bool = False
     max_retries: int = 0
     state_columns: Names = []
+    tags: Names = []
     isolate: bool = False
     sandboxed: bool = False
 
@@ -135,6 +139,7 @@ class EvalFields(TableFields):
             both_seats=self.both_seats,
             max_retries=self.max_retries,
             state_columns=self.state_columns,
+            tags=self.tags,
             isolate=self.isolate,
             sandboxed=self.sandboxed,
         )

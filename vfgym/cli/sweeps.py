@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vfgym.agents.base import Agent
 from vfgym.agents.isolated import IsolatedAgent
-from vfgym.agents.loading import load_agent
+from vfgym.agents.loading import AGENTS, load_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.bounded_json import parse_json
@@ -178,7 +178,8 @@ def _contestants(fields: EvalFields) -> list[Contestant]:
                 raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
     contestants = []
     for name in fields.agents:
-        agent = IsolatedAgent(name, sandbox=fields.sandboxed) if fields.isolate or fields.sandboxed else load_agent(name)
+        is_isolated = (fields.isolate or fields.sandboxed) and name not in AGENTS  # the library's own need nothing to be kept from
+        agent = IsolatedAgent(name, sandbox=fields.sandboxed) if is_isolated else load_agent(name)
         contestants.append(Contestant(name, agent, f"{name} (agent)" if name in models.names else name, None))
     if config is not None:
         for name in models.names:

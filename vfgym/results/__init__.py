@@ -12,8 +12,10 @@ from vfgym.results.dataset import push_to_hub, results_dataset
 from vfgym.results.export import Exported, export
 from vfgym.results.files import ResultsError, ResultsWriter
 from vfgym.results.fingerprints import fingerprint_of
+from vfgym.results.frames import dataframe
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, VersionInfo
 from vfgym.results.reading import load_results
+from vfgym.results.reducing import Reduced, reduce_rollouts
 from vfgym.results.resume import EarlierRun, Slot, find_incomplete
 from vfgym.results.rows import ErrorInfo, RolloutOutput, rollout_output
 from vfgym.results.summary import summarize
@@ -27,6 +29,7 @@ __all__ = [
     "GenerateMetadata",
     "GenerateOutputs",
     "ProcessedOutputs",
+    "Reduced",
     "ResultsError",
     "ResultsWriter",
     "RolloutOutput",
@@ -34,12 +37,14 @@ __all__ = [
     "Slot",
     "VersionInfo",
     "compare",
+    "dataframe",
     "export",
     "find_incomplete",
     "fingerprint_of",
     "load_results",
     "processed_outputs",
     "push_to_hub",
+    "reduce_rollouts",
     "results_dataset",
     "rollout_output",
     "score",

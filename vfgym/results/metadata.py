@@ -76,8 +76,12 @@ class GenerateMetadata(Summary):
     """Requests that were given up while they were under way, where there were any: what they cost stands nowhere."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
+    tags: NotRequired[list[str]]
+    """Words by which it is found again, where it has any."""
     scored_again: NotRequired[bool]
     """Whether the rows are those of another run, scored again with another rubric, where they are."""
+    scored_by: NotRequired[dict[str, Any]]
+    """The name of that rubric, and the arguments that it was made with, where ``vfgym score`` was told them."""
     both_seats: NotRequired[bool]
     """Whether each game was played from both seats, where it was: `rollouts_per_example` counts both."""
 
@@ -123,6 +127,8 @@ class Run:
     """Limits of each rollout."""
     stopped_by: LimitFacts | None = None
     """The limit that ended it."""
+    tags: list[str] = field(default_factory=list)
+    """Words by which it is found again."""
     spent: Spending | None = None
     """What it has spent so far, which goes on to be counted; None where only its rows tell."""
 
@@ -172,6 +178,7 @@ class Run:
             **({"abandoned_requests": self.spent.abandoned} if self.spent is not None and self.spent.abandoned else {}),  # type: ignore[typeddict-item]
             "path_to_save": self.path_to_save,
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
+            **({"tags": self.tags} if self.tags else {}),  # type: ignore[typeddict-item]
         }
 
 

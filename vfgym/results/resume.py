@@ -234,15 +234,17 @@ def _are_equal(one: Any, other: Any) -> bool:
     return one is other or one == other or (one != one and other != other)  # NaN is not equal to itself
 
 
-def told_spending(path: Path) -> Spending | None:
-    """Return what the metadata of a run say that it cost so far, and how many requests it gave up; None where there are none.
+def earlier_metadata(path: Path | None) -> dict[str, Any]:
+    """Return the metadata of a run that was begun in a directory; nothing where none was.
 
     Raises:
         ResultsError: If they cannot be read.
     """
-    if not (path / METADATA).is_file():
-        return None
-    metadata = read_metadata(path)
+    return {} if path is None or not (path / METADATA).is_file() else read_metadata(path)
+
+
+def told_spending(metadata: Mapping[str, Any]) -> Spending:
+    """Return what the metadata of a run say that it cost so far, and how many requests it gave up."""
     cost, abandoned = metadata.get("cost"), metadata.get("abandoned_requests")
     known = float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
     return Spending(cost=known, abandoned=abandoned if isinstance(abandoned, int) else 0)

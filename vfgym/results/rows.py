@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vfgym.endings import Ending, ending_of, failure_cause
+from vfgym.errors import Error
 from vfgym.messages import Message
 from vfgym.output.redaction import redact, redact_data
 from vfgym.results.counting import counted_reward
@@ -54,18 +56,44 @@ STANDARD_KEYS = frozenset(
 """Keys of a row that no metric overwrites."""
 
 
+_LONGEST_TRACEBACK = 10_000
+"""Characters of a traceback that a row keeps: its end, which has what raised."""
+
+_LONGEST_LINE = 160
+"""Characters of an error that a table shows."""
+
+
 class ErrorInfo(dict[str, str]):
-    """An error as data: ``error`` (its type), ``error_chain_repr`` and ``error_chain_str`` (it and its causes)."""
+    """An error as data: ``error`` (its type), ``error_chain_repr`` and ``error_chain_str`` (it and its causes), and its ``traceback``.
+
+    The traceback is there in rows of `vfgym.evaluate` where the error is not one of the library: an agent or a hook raised it.
+    """
 
     @classmethod
-    def of(cls, error: BaseException) -> ErrorInfo:
-        """Describe an error and the causes that were given with ``raise ... from``, without secrets."""
+    def of(cls, error: BaseException, *, keeps_traceback: bool = False) -> ErrorInfo:
+        """Describe an error and the causes that were given with ``raise ... from``, without secrets.
+
+        Args:
+            error: The error.
+            keeps_traceback: Whether the traceback of one that is not the library's is kept: its last 10,000 characters.
+        """
         chain = list(_chain(error))
-        return cls(
+        info = cls(
             error=type(error).__name__,
             error_chain_repr=redact(" -> ".join(map(_describe_error, chain))),
             error_chain_str=" -> ".join(type(link).__name__ for link in chain),
         )
+        if keeps_traceback and error.__traceback__ is not None and not isinstance(error, Error):
+            info["traceback"] = redact("".join(traceback.format_exception(error)))[-_LONGEST_TRACEBACK:]
+        return info
+
+    def one_line(self) -> str:
+        """Return the error without its causes as one line of a table, cut where it is long."""
+        text = self["error_chain_repr"]
+        line = text.partition("\n")[0].partition(" -> ")[0].strip()
+        if len(line) > _LONGEST_LINE:
+            line = f"{line[:_LONGEST_LINE]}..."
+        return line if line == text else f"{line} (the rows have all of it)"
 
     def __str__(self) -> str:
         return self["error_chain_repr"]
@@ -137,7 +165,7 @@ def rollout_output(
         row["counted_reward"] = counted_reward(ending, reward, failure_reward)
         if not ending.counts_with_return:
             row["failure_reward"] = failure_reward
-    row["error"] = None if error is None else ErrorInfo.of(error)
+    row["error"] = None if error is None else ErrorInfo.of(error, keeps_traceback=is_counted)
     row["timing"] = (item("timing") or RolloutTiming()).model_dump()
     row["is_completed"] = bool(item("is_completed"))
     row["is_truncated"] = bool(item("is_truncated"))

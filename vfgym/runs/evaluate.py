@@ -23,7 +23,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
-from vfgym.results.resume import told_spending
+from vfgym.results.resume import earlier_metadata, told_spending
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Seeds, TaskInputs
@@ -51,6 +51,7 @@ def evaluate(
     resume: bool = False,
     redo_errors: bool = False,
     state_columns: Iterable[str] = (),
+    tags: Iterable[str] = (),
     split: Literal["train", "eval"] = "eval",
     example_ids: Iterable[int] | None = None,
     independent_scoring: bool | None = None,
@@ -91,6 +92,7 @@ def evaluate(
             scored together is played again as a whole where a rollout of it is missing.
         redo_errors: Play rollouts of that run that have an error again; they count as done otherwise.
         state_columns: Items of each episode's state to keep in its row.
+        tags: Words by which the run is found again: the metadata have them, with those that a run that is resumed had.
         split: Play these tasks: ``"eval"``, or ``"train"``.
         example_ids: Play the tasks with these ids, in this order; instead of `num_examples`.
         independent_scoring: False scores the rollouts of each example together, so that they have advantages (the reward minus the
@@ -136,6 +138,7 @@ def evaluate(
         resume=resume,
         redo_errors=redo_errors,
         state_columns=state_columns,
+        tags=tags,
         split=split,
         example_ids=example_ids,
         independent_scoring=independent_scoring,
@@ -170,6 +173,7 @@ async def aevaluate(
     resume: bool = False,
     redo_errors: bool = False,
     state_columns: Iterable[str] = (),
+    tags: Iterable[str] = (),
     split: Literal["train", "eval"] = "eval",
     example_ids: Iterable[int] | None = None,
     independent_scoring: bool | None = None,
@@ -192,7 +196,7 @@ async def aevaluate(
     num_examples, rollouts_per_example, max_concurrent, max_retries, seed = check_counts(
         num_examples, rollouts_per_example, max_concurrent, max_retries, seed
     )
-    columns = _names("state_columns", state_columns)
+    columns, tag_names = _names("state_columns", state_columns), _names("tags", tags)
     _check_resume(resume, redo_errors, results_path)
     given, agent = agent, as_agent(agent)
     asked = [agent.name] if isinstance(agent, ModelAgent) else []
@@ -210,6 +214,8 @@ async def aevaluate(
             logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
         declared = FailureRewards(definition, split)
+        path = _path_to_save(results_path, save_results, identity)
+        begun = earlier_metadata(path if resume else None)
         run = Run(
             **identity,
             num_examples=inputs.num_examples,
@@ -218,10 +224,11 @@ async def aevaluate(
             seed=seed,
             state_columns=columns,
             max_concurrent=max_concurrent,
-            path_to_save=_path_to_save(results_path, save_results, identity),
+            path_to_save=path,
             reward_range=declared.counted_range,
             limits_each=budget.limits_each.given(),
             both_seats=pairs is not None,
+            tags=list(dict.fromkeys([*begun.get("tags", ()), *tag_names])),
         )
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
@@ -241,7 +248,7 @@ async def aevaluate(
 
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (inputs.num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
-        told = told_spending(run.path_to_save) if resume and run.path_to_save is not None else None
+        told = told_spending(begun)
         spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, told=told)
         run = dataclasses.replace(run, spent=spending.spent)
         progress_report = report_progress(

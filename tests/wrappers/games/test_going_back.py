@@ -174,7 +174,7 @@ def test_an_opponent_goes_on_with_what_it_remembers(opponents: Any) -> None:
     env.step(answer(env))
     branches = [env.branch(), env.branch().branch()]
     expected = play(env)
-    assert [play(branch) for branch in branches] == [expected, expected]
+    assert all(data_equivalence(play(branch), expected) for branch in branches)
     assert branches[0].state.game_state.opponents["player_2"]._agent is env.state.game_state.opponents["player_2"]._agent
 
 
