@@ -12,7 +12,7 @@ from verifiers_compat.generation.settings import GenerateSettings
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
 from vfgym.results import GenerateOutputs, RolloutOutput, Run
-from vfgym.results.resume import earlier_metadata, told_spending
+from vfgym.results.resume import earlier_metadata, recorded_spending
 from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
 from vfgym.runs.engine import Engine, GroupJob, Player
 from vfgym.runs.inputs import Inputs, Seeds
@@ -90,8 +90,8 @@ async def generate(
     # An author's method that plays a group at once may ask for all its rollouts at once.
     at_once = num_workers if jobs is groups else num_workers * inputs.rollouts_per_example
     done = [] if earlier is None else earlier.rows
-    told = told_spending(earlier_metadata(path))
-    spending = RunSpending(settings.budget, at_once, done, run.earlier_seconds, settings.model, told=told)
+    recorded = recorded_spending(earlier_metadata(path))
+    spending = RunSpending(settings.budget, at_once, done, run.earlier_seconds, settings.model, recorded=recorded)
     run = dataclasses.replace(run, spent=spending.spent)
     engine = Engine(
         new_player,

@@ -161,12 +161,12 @@ class Game:
             return self._refuse(message, told)
         return None
 
-    def _refuse(self, message: Message, told: list[Message]) -> Refusal:
+    def _refuse(self, message: Message, reply: list[Message]) -> Refusal:
         """Return what the player is told of an answer that is not a move, in words for a person."""
         self.help["refused"] += 1
         typed = None if message.get("tool_calls") else content_text(message["content"])
-        explained = explain_refusal(self, typed, "\n".join(content_text(each["content"]) for each in told))
-        return Refusal(told if explained is None else [self.definition.message_types["user"](explained)])
+        explained = explain_refusal(self, typed, "\n".join(content_text(each["content"]) for each in reply))
+        return Refusal(reply if explained is None else [self.definition.message_types["user"](explained)])
 
     def undo(self) -> None:
         """Go back before the last move that was played. It needs `num_undoable` of at least 1."""

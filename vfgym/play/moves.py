@@ -38,13 +38,13 @@ def rules_of(game: Game) -> Content | None:
     return definition.rules_of(game.state) if isinstance(definition, GameTurnsEnv) else None
 
 
-def explain_refusal(game: Game, typed: str | None, told: str) -> str | None:
+def explain_refusal(game: Game, typed: str | None, message: str) -> str | None:
     """Return what a player is told of a line that is not a move: what to type instead.
 
     Args:
         game: The game, where the line was refused.
         typed: The line; None for a call of a tool.
-        told: What the environment says of it, for a model to read.
+        message: What the environment says of it, for a model to read.
 
     Returns:
         The text; None where nobody knows the moves, so that the environment's own words are the best ones.
@@ -54,7 +54,7 @@ def explain_refusal(game: Game, typed: str | None, told: str) -> str | None:
         return None
     if moves:
         return f"{_quote(typed)} is not a move. {_what_to_type(moves)}"
-    if HOW_TO_ANSWER in told:
+    if HOW_TO_ANSWER in message:
         return f"{_quote(typed)} is not a move. Type {describe_moves(game)}; /rules shows the rules."
     return None
 

@@ -243,7 +243,7 @@ def earlier_metadata(path: Path | None) -> dict[str, Any]:
     return {} if path is None or not (path / METADATA).is_file() else read_metadata(path)
 
 
-def told_spending(metadata: Mapping[str, Any]) -> Spending:
+def recorded_spending(metadata: Mapping[str, Any]) -> Spending:
     """Return what the metadata of a run say that it cost so far, and how many requests it gave up."""
     cost, abandoned = metadata.get("cost"), metadata.get("abandoned_requests")
     known = float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None

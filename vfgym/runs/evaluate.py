@@ -23,7 +23,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
-from vfgym.results.resume import earlier_metadata, told_spending
+from vfgym.results.resume import earlier_metadata, recorded_spending
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Seeds, TaskInputs
@@ -248,8 +248,8 @@ async def aevaluate(
 
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (inputs.num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
-        told = told_spending(begun)
-        spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, told=told)
+        recorded = recorded_spending(begun)
+        spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, recorded=recorded)
         run = dataclasses.replace(run, spent=spending.spent)
         progress_report = report_progress(
             inputs.num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done

@@ -100,7 +100,7 @@ class RunSpending:
         seconds: float = 0.0,
         model: str = "",
         *,
-        told: Spending | None = None,
+        recorded: Spending | None = None,
     ) -> None:
         """Begin, or go on.
 
@@ -110,7 +110,7 @@ class RunSpending:
             earlier: The rows of the run that is gone on with: what they tell counts.
             seconds: How long it has taken so far.
             model: Who was asked in those rows.
-            told: What that run's metadata tell of what it spent: more than its rows, where rollouts were given up.
+            recorded: What that run's metadata tell of what it spent: more than its rows, where rollouts were given up.
 
         Raises:
             ConfigurationError: If cost is limited, and those rows do not tell what they cost.
@@ -128,10 +128,10 @@ class RunSpending:
                     "a limit on cost cannot hold for this run: the rows that it has already do not tell what they cost, since it was begun"
                     " without prices. Limit its tokens, or begin another run"
                 )
-            if told is not None:
-                spent.abandoned = told.abandoned
-                if spent.cost is not None and told.cost is not None:
-                    spent.cost = max(spent.cost, told.cost)
+            if recorded is not None:
+                spent.abandoned = recorded.abandoned
+                if spent.cost is not None and recorded.cost is not None:
+                    spent.cost = max(spent.cost, recorded.cost)
             self.meter = Meter(budget.limits, budget.prices, spent=spent, seconds=seconds, counts_failed_requests=False)
         self._pace = Pace(most_at_once)
         self._limits_rollouts = bool(budget.limits_each.given())
