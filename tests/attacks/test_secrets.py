@@ -183,3 +183,12 @@ def test_an_error_about_a_configuration_holds_no_key_in_its_frames() -> None:
         with pytest.raises(ValueError) as caught:  # noqa: PT011 # each has its own text
             vfgym.ClientConfig(api_key=KEY, extra_headers={"Authorization": f"Bearer {KEY}"}, **fields)
         assert [line for link in links_of(caught.value) for line in frames_with_locals(link) if KEY in line] == []
+
+
+def test_no_dump_of_a_configuration_holds_a_secret() -> None:
+    """Fell: headers, passwords and queries stood in the JSON of a configuration, though not in its text."""
+    url = "http://user:passw0rd-long@127.0.0.1:1/v1?token=query-secret-12345"
+    config = vfgym.ClientConfig(api_base_url=url, api_key=KEY, extra_headers={"X-Team-Key": "team-secret-123456789"})
+    dumps = config.model_dump_json() + str(config.model_dump()) + str(vars(config)) + repr(config)
+    assert not [secret for secret in ("passw0rd-long", "query-secret", "team-secret", KEY) if secret in dumps]
+    assert config.extra_headers["X-Team-Key"] == "team-secret-123456789"

@@ -8,11 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from vfgym.bounded_json import parse_json
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
-from vfgym.output.redaction import REDACTED, Secret, redact_url, secret_url, with_secrets
+from vfgym.output.redaction import REDACTED, Secret, redact_data, redact_url, secret_url, with_secrets
 
 ClientType: TypeAlias = Literal[
     "openai_completions",
@@ -172,6 +182,10 @@ class EndpointClientConfig(BaseModel):
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return with_secrets(dict(super().__repr_args__())).items()  # type: ignore[no-any-return]
+
+    @model_serializer(mode="wrap", when_used="json")
+    def _without_secrets(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return redact_data(serialize(self))  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
