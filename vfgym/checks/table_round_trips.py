@@ -17,7 +17,7 @@ from vfgym.envs.seat import EpisodeSeat, as_response
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
 from vfgym.wrappers.games.multiplayer import NOTHING_NEW, SELF, MultiplayerEnv
-from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, play_in_form
+from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, play_in_turn
 from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
 from vfgym.wrappers.textarena import textarena_games
 from vfgym.wrappers.textarena.env import TextArenaEnv
@@ -131,7 +131,7 @@ def takes_its_own_moves(env: MultiplayerEnv) -> str:
     def expect_taken(name: str, move: Any) -> None:
         message = as_response(env.message_of(move)).message
         where = f"at its turn, player {table.turn!r} answers {content_text(message['content'])!r:.80}, which {name} gave"
-        played, why = play_in_form(table, message, env.move_of)
+        played, why = play_in_turn(table, message, env.move_of)
         if why:
             raise Broken(f"{where}: move_of finds no move in what message_of made of it ({why:.150})")
         if not played.is_valid:

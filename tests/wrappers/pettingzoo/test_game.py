@@ -1478,3 +1478,13 @@ def test_an_agents_sentence_that_was_cut_off_is_no_move() -> None:
     assert "cut off" in aec.observe(agent)[-1].content
     aec.step("Action: 3")
     assert aec.agent_selection != agent
+
+
+def test_nobody_wins_by_answers_that_are_no_moves() -> None:
+    env = vfgym.to_chat("classic/tictactoe_v3", opponents=lambda observation, info: "I'd play the centre.")
+    for output in vfgym.evaluate(env, "random", num_examples=2)["outputs"]:
+        assert (output["ending"], output["reward"]) == ("environment_failed", 0.0)
+        assert "the opponent at the seat of 'player_2' found no valid move in 10 answers" in output["error"]["error_chain_repr"]
+    for policy in (lambda observation, info: "pass", lambda observation, info: "center"):
+        results = vfgym.evaluate(vfgym.to_chat("classic/tictactoe_v3"), policy, num_examples=2)
+        assert [output["ending"] for output in results["outputs"]] == ["policy_failed"] * 2

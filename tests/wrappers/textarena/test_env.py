@@ -180,3 +180,55 @@ async def test_a_model_plays_it_with_one_call_a_move() -> None:
     await env.rubric.score_rollout(state)
     assert state["reward"] == 1.0
     assert len(state["trajectory"]) == 3
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+@pytest.mark.parametrize("env_id", ["TicTacToe-v0", "ConnectFour-v0-train"])
+def test_what_is_no_move_is_asked_again_and_spends_nothing(env_id: str, opponents: str) -> None:
+    """The game goes on as if nothing had been said: TextArena's own would be lost by the second invalid move."""
+    played = []
+    for nonsense in ([], ["pass", "[center]", "I resign."]):
+        env = vfgym.TextArenaEnv(env_id, opponents=opponents, max_invalid_moves=4)
+        _, info = env.reset(seed=SEED)
+        boards, ended = [], False
+        while not ended:
+            for text in nonsense:
+                observation, reward, ended, _, told = env.step(text)
+                assert (reward, ended) == (0.0, False)
+                assert "not" in observation[-1].content
+                assert told["legal_actions"] == info["legal_actions"]
+            observation, reward, ended, _, info = env.step(info["legal_actions"][0])
+            boards.append((observation[-1].content, reward))
+        played.append(boards)
+    assert played[0] == played[1]
+
+
+def test_nobody_wins_by_answers_that_are_no_moves() -> None:
+    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents=lambda observation, info: "I'd play the centre.")
+    results = vfgym.evaluate(env, "random", num_examples=2)
+    for output in results["outputs"]:
+        assert (output["ending"], output["reward"]) == ("environment_failed", 0.0)
+        assert "the opponent at the seat of 1 found no valid move in 10 answers" in output["error"]["error_chain_repr"]
+    for policy in (lambda observation, info: "pass", lambda observation, info: "center"):
+        results = vfgym.evaluate(vfgym.TextArenaEnv("TicTacToe-v0"), policy, num_examples=2)
+        assert [output["ending"] for output in results["outputs"]] == ["policy_failed"] * 2
+
+
+def test_an_opponent_that_a_game_puts_out_for_what_is_no_move_makes_nobody_win() -> None:
+    """Where legal moves are not known, the game says what is one, and lets a player lose by a second invalid move."""
+    env = vfgym.TextArenaEnv("LiarsDice-v0", num_players=2, seat=0, opponents=lambda observation, info: "[Bid: 0, 9]")
+    _, info = env.reset(seed=SEED)
+    ended = False
+    while not ended:
+        *_, ended, _, info = env.step("[Bid: 1, 2]")
+    assert "the opponent at the seat of 1 found no valid move" in info["error"]
+    assert env.state["reward"] == 0.0
+
+
+def test_other_ways_to_write_a_legal_move_are_played() -> None:
+    env = vfgym.TextArenaEnv("2048-v0")
+    _, info = env.reset(seed=SEED)
+    written = info["legal_actions"][0].lower()
+    assert written not in info["legal_actions"]
+    env.step(written)
+    assert not env.state["trajectory"][-1]["extras"].get("invalid_answer")

@@ -31,7 +31,7 @@ from vfgym.spaces import Sampler
 from vfgym.state import State
 from vfgym.wrappers.games.opponents import Opponent, OpponentSeat, PlayerView, native_observation
 from vfgym.wrappers.games.session import GameSessionEnv, close_or_log
-from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_form
+from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame, check_begun, check_turn, no_outcome, play_in_turn
 from vfgym.wrappers.games.turns import GameState, Turn, game_reward
 
 Opponents: TypeAlias = Agent | str | Mapping[Player, Agent | str]
@@ -429,11 +429,16 @@ class MultiplayerEnv(GameSessionEnv):
                 )
             else:
                 rewards, is_valid, view = self._play(game, message, table, opponent.answers_with_moves, opponent.is_cut_off)
+            if is_valid:
+                opponent.invalid_moves = 0
+            else:
+                opponent.invalid_moves += 1
+                # The game went on without it, or ended: nobody wins by what was no move.
+                if opponent.invalid_moves >= self.max_invalid_moves or game.turn != turn:
+                    answers = "1 answer" if opponent.invalid_moves == 1 else f"{opponent.invalid_moves} answers"
+                    raise Error(f"the opponent at the seat of {turn!r} found no valid move in {answers}")
             if rewards:
                 _add(state, rewards)
-            opponent.invalid_moves = 0 if is_valid else opponent.invalid_moves + 1
-            if opponent.invalid_moves >= self.max_invalid_moves and game.turn is not None:
-                raise Error(f"the opponent at the seat of {turn!r} found no valid move in {opponent.invalid_moves} answers")
         return view
 
     def _move_in_self_play(self, message: Message, state: State) -> Steps[None]:
@@ -442,11 +447,7 @@ class MultiplayerEnv(GameSessionEnv):
         game: TurnBasedGame = session.game
         mover = game.turn
         state["conversations"][mover].append(message)
-        why = ""
-        if self.has_form:
-            played, why = yield from self._call(session, play_in_form, game, message, self.move_of)
-        else:
-            played = yield from self._call(session, game.move_cut_off if state.is_cut_off else game.move, message)
+        played, why = yield from self._call(session, self._take_turn, game, message, state.is_cut_off)
         try:
             rewards, is_valid = played.rewards, played.is_valid
         except AttributeError:
@@ -500,18 +501,18 @@ class MultiplayerEnv(GameSessionEnv):
             is_move: Whether the message is a move without the form that this environment has.
             is_cut_off: Whether it was cut off by the limit of its length.
         """
-        if self.has_form and not is_move:
-            played, why = play_in_form(game, message, self.move_of)
-            if why:
-                content, info, legal = self._look(game, table)
-                return played.rewards, False, (_first(why, content), info, legal)
-        else:
-            played = game.move_cut_off(message) if is_cut_off else game.move(message)
+        played, why = (game.move(message), "") if is_move else self._take_turn(game, message, is_cut_off)
+        if why:
+            content, info, legal = self._look(game, table)
+            return played.rewards, False, (_first(why, content), info, legal)
         try:
             rewards, is_valid = played.rewards, played.is_valid
         except AttributeError:
             raise no_outcome(game, played) from None
         return rewards, is_valid, self._look(game, table)
+
+    def _take_turn(self, game: TurnBasedGame, message: Message, is_cut_off: bool) -> tuple[Played, str]:
+        return play_in_turn(game, message, self.move_of if self.has_form else None, is_cut_off=is_cut_off)
 
     def _look(self, game: TurnBasedGame, table: TableState) -> PlayerView:
         """Return what the table tells whoever is next: the policy, where the game is over."""

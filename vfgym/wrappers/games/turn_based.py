@@ -1,6 +1,6 @@
 """`TurnBasedGame`: what a game for several players must offer to become a chat environment, or several seats at one.
 
-`play_in_form` makes moves of players who put them into a form.
+`play_in_turn` makes moves of players, who may put them into a form, and hands only moves to the game.
 """
 
 from __future__ import annotations
@@ -72,6 +72,14 @@ class TurnBasedGame(ABC):
         """
         return self.move(message)
 
+    def why_not(self, message: Message, *, is_cut_off: bool = False) -> str:
+        """Return why a message of the player whose turn it is does not get to the game, for the player to read; empty if it does.
+
+        Whoever plays is asked again then, and the game does not know of it. A table overrides this that knows the legal moves of a game
+        which allows few invalid ones; `move` takes every message all the same. By default all get to the game.
+        """
+        return ""
+
     @abstractmethod
     def sample_move(self, player: Player, rng: np.random.Generator) -> Message:
         """Return a random move for a player whose turn it is: a legal one where the game lets them be found."""
@@ -116,22 +124,29 @@ NO_MOVE = Played(FrozenDict(), is_valid=False)
 """What comes of a message that is not a valid move and earns nobody anything."""
 
 
-def play_in_form(game: TurnBasedGame, message: Message, move_of: Callable[[Message], Message]) -> tuple[Played, str]:
-    """Make the move that stands in a message in some form, for the player whose turn it is.
+def play_in_turn(
+    game: TurnBasedGame, message: Message, move_of: Callable[[Message], Message] | None = None, *, is_cut_off: bool = False
+) -> tuple[Played, str]:
+    """Make the move that stands in a message, for the player whose turn it is.
 
     Args:
-        game: The table. A message without a move does not get to it.
+        game: The table. A message without a move, or with one that is not legal now as far as the table knows, does not get to it.
         message: The message.
-        move_of: Returns the move in it, or raises `vfgym.codecs.ActionNotFound` with what the player is told.
+        move_of: Returns the move in a message that has a form, or raises `vfgym.codecs.ActionNotFound` with what the player is told.
+        is_cut_off: Whether the message was cut off by the limit of its length. A form says itself whether a move in it is whole.
 
     Returns:
-        What came of it, and what the player is told of a message without a move; empty where it has one.
+        What came of it, and what the player is told of a message that did not get to the game; else empty.
     """
-    try:
-        move = move_of(message)
-    except ActionNotFound as error:
-        return NO_MOVE, str(error)
-    return game.move(move), ""
+    if move_of is not None:
+        try:
+            message, is_cut_off = move_of(message), False
+        except ActionNotFound as error:
+            return NO_MOVE, str(error)
+    why = game.why_not(message, is_cut_off=is_cut_off)
+    if why:
+        return NO_MOVE, why
+    return game.move_cut_off(message) if is_cut_off else game.move(message), ""
 
 
 # Mistakes of a table's author, looked for where something failed. What is raised in the middle of a game is not an `Error`, which would end

@@ -19,7 +19,7 @@ from vfgym.output.terminal import echo
 from vfgym.spaces import ChatSpace, MessageSpace, TextSampler
 from vfgym.state import State
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, play_in_form
+from vfgym.wrappers.games.turn_based import Player, TurnBasedGame, play_in_turn
 
 RENDER_MODES = ("ansi", "human")
 
@@ -234,12 +234,10 @@ class ChatAEC(ConversationAEC):
         self._tell(agent)
         self._conversations[agent].append(message)
         self._print(agent, [message])
-        if self.form is None:
-            played = self.game.move_cut_off(message) if response.is_truncated else self.game.move(message)
-        else:
-            played, why = play_in_form(self.game, message, self.form.move_of)
-            if why:
-                self._add(agent, why)
+        move_of = None if self.form is None else self.form.move_of
+        played, why = play_in_turn(self.game, message, move_of, is_cut_off=response.is_truncated)
+        if why:
+            self._add(agent, why)
         self._turns[agent] += 1
         self._invalid_moves[agent] = 0 if played.is_valid else self._invalid_moves[agent] + 1
         self._cumulative_rewards[agent] = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 from collections.abc import Mapping
@@ -35,6 +36,12 @@ from vfgym.wrappers.textarena.table_random import RandomNumbers
 logger = logging.getLogger(__name__)
 
 _CLIPPED_TO = 1000
+
+_MOST_TOLD = 20
+"""Legal moves that a player is told who made none of them."""
+
+_LONGEST_TOLD = 100
+"""Characters of a text that is no move, as the player is told of it."""
 
 _PLAIN_MOVE = re.compile(r"\[[^\[\]<\\{`\n]+\]")
 """A move that needs no reading, as nearly all do."""
@@ -135,6 +142,10 @@ class TextArenaGame(TurnBasedGame):
         self._numbers.run(self.raw.reset, num_players=len(self.players), seed=seed)
         self.was_truncated = False
         self._moves_made = 0
+        self._legal: tuple[int, Player, list[str] | None] = (-1, None, None)
+        """The legal moves of a player after so many moves, as they were asked for last."""
+        self._read: tuple[Message | None, str] = (None, "")
+        """The message that was read last, and the move in it."""
         self._listeners = {player: PlayerLog() for player in self.players}
         self.native_observations: dict[Player, str] = {}
         self._rewards: dict[int, float] = {}
@@ -224,12 +235,33 @@ class TextArenaGame(TurnBasedGame):
         """Make the move of a message that was cut off: in games of sentences what it says, in others what stands in its closed marks."""
         return self._move(message, is_cut_off=True)
 
+    def why_not(self, message: Message, *, is_cut_off: bool = False) -> str:
+        """Return why a message does not get to the game: where legal moves are known, it must be one of them, or another way to write one.
+
+        So an answer that is no move does not spend what the game allows of its own. Variants that end in ``-raw``, and games of sentences,
+        get all that is said.
+        """
+        player = self.turn
+        if not self._takes_one_move or player is None:
+            return ""
+        try:
+            text = self._text(message, is_cut_off)
+        except ActionNotFound:
+            return ""  # `move` says so
+        legal = self._legal_now(player)
+        self._read = (message, text)
+        if not legal or text in legal or copy.deepcopy(self)._move(message, is_cut_off=is_cut_off).is_valid:
+            return ""
+        listed = ", ".join(legal[:_MOST_TOLD]) + (", ..." if len(legal) > _MOST_TOLD else "")
+        return f"{text[:_LONGEST_TOLD]} is not a legal move now. Legal moves: {listed}."
+
     def _move(self, message: Message, *, is_cut_off: bool) -> Played:
         player = self.turn
         if player is None:
             raise ResetNeeded("the game is over, or has not begun: call reset()")
         try:
-            text = self._text(message, is_cut_off)
+            known, text = self._read
+            text = text if known is message else self._text(message, is_cut_off)
         except ActionNotFound as error:
             self._problem = str(error)
             return NO_MOVE
@@ -314,7 +346,16 @@ class TextArenaGame(TurnBasedGame):
 
     def legal_moves(self, player: Player) -> list[str] | None:
         """Return the texts of all moves that a player whose turn it is may make, or None where they are not known."""
-        return moves.legal_moves(self.raw, player)
+        legal = self._legal_now(player)
+        return None if legal is None else legal.copy()
+
+    def _legal_now(self, player: Player) -> list[str] | None:
+        """Return the legal moves of the player whose turn it is, which are listed once for each move."""
+        made, asked, legal = self._legal
+        if made != self._moves_made or asked != player:
+            legal = moves.legal_moves(self.raw, player)
+            self._legal = (self._moves_made, player, legal)
+        return legal
 
     def info(self, player: Player) -> dict[str, Any]:
         """Return what TextArena reports of a player: its ``role``, ``turn_count``, ``invalid_move`` and, in the end, ``reason``."""
