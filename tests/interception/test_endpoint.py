@@ -16,7 +16,7 @@ import pytest
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
 from vfgym.interception.socket_files import make_socket_path
 from vfgym.interception.wire import message_of
-from vfgym.messages import AssistantMessage, Response
+from vfgym.messages import AssistantMessage, Response, ResponseMessage, ResponseTokens
 from vfgym.output.redaction import Secret
 
 ASKED = {"model": "any", "messages": [{"role": "user", "content": "go"}]}
@@ -61,6 +61,24 @@ async def test_a_program_asks_by_tcp_and_by_the_unix_socket(answers: Answers, en
     for url, path in ((endpoint.config("chat", "m")["base_url"], None), (at_a_port, endpoint.socket_path)):
         status, answer = await post(url, socket_path=path)
         assert (status, answer["choices"][0]["message"]["content"]) == (200, "GO")
+
+
+async def test_an_answer_with_token_ids_is_given_and_headers_are_read_without_the_key() -> None:
+    asked: list[Request] = []
+
+    async def answer(request: Request) -> Response:
+        asked.append(request)
+        return Response("r", 0, "m", None, ResponseMessage("hi", tokens=ResponseTokens([1], [0], [2], [1], [-0.5])))
+
+    endpoint = await open_endpoint(answer)
+    headers = {"Authorization": "Bearer key", "X-Api-Key": "key", "X-Depth": "2"}
+    url = f"{endpoint.variables('m', 1)['OPENAI_BASE_URL'].replace('127.0.0.1:1', 'localhost')}/chat/completions"
+    connector = aiohttp.UnixConnector(endpoint.socket_path)
+    async with aiohttp.ClientSession(connector=connector) as session, session.post(url, json=ASKED, headers=headers) as response:
+        said = await response.json()
+    await endpoint.close()
+    assert said["choices"][0]["message"]["content"] == "hi"
+    assert (asked[0].headers["x-depth"], "key" in str(asked[0].headers.values())) == ("2", False)
 
 
 async def test_requests_at_once_all_wait_for_their_own_answers(answers: Answers, endpoint: Endpoint) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from vfgym.interception.strict_json import check_arguments
 from vfgym.interception.wire import plain_data
 from vfgym.messages import Message, as_message
+from vfgym.messages.responses import ResponseMessage
 
 _FIELDS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content", "thinking_blocks"})
 _TEXTS = ("name", "tool_call_id", "reasoning_content")
@@ -37,8 +38,9 @@ class NamedMessages:
         self._given: set[bytes] = set()
 
     def note(self, message: Message) -> None:
-        """Remember what a program is answered."""
-        self._given.update(_digest(name, value) for name, value in message.items() if name not in _FIELDS)
+        """Remember what a program is answered: all but what belongs to this one answer, such as its tokens, which it never sees."""
+        own = _FIELDS | ResponseMessage.OWN_FIELDS
+        self._given.update(_digest(name, value) for name, value in message.items() if name not in own)
 
     def named(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
         """Return what passes of messages, and the names of the fields that do not.
