@@ -217,7 +217,7 @@ if held > 300 << 20: print('HARM', held >> 20, 'MB')
 # Copies of what it made
 
 
-@attack("a copy has no more than the sandbox may have", quick=True)
+@attack("a copy has no more than the sandbox may have")
 async def copy_more_than_there_is(sandbox: Sandbox) -> str | None:
     """By names for one file, by files with holes, and by folders that have themselves in them."""
     await sandbox.exec(
