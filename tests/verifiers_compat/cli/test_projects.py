@@ -319,7 +319,9 @@ def test_environments_are_made_installed_and_evaluated(workspace: Path, python: 
 # What does not exist, and the plugin
 
 
-@pytest.mark.parametrize(("command", "instead"), [("build", "docker build")])
+@pytest.mark.parametrize(
+    ("command", "instead"), [("build", "docker build"), ("rl", "guide of training"), ("train", "guide of training"), ("vllm", "vllm serve")]
+)
 def test_commands_that_do_not_exist_say_what_to_use(command: str, instead: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (Path(__file__).parents[3] / "pyproject.toml").open("rb") as file:
         module, _, function = tomllib.load(file)["project"]["scripts"][f"vf-{command}"].partition(":")

@@ -49,8 +49,16 @@ def test_prints_what_came_out_in_sections(vf_eval: VfEval, server: ModelServer) 
 def test_an_abbreviated_summary_has_no_single_values(vf_eval: VfEval, server: ModelServer) -> None:
     done = vf_eval("yes-no", "-m", "no", "-b", server.openai_url, "-n", "1", "-r", "1", "-A", "-d")
     assert done.code == 0
+    assert "full-screen" not in done.err
     assert "reward: avg - 0.000" in done.out
     assert not [line for line in done.out.splitlines() if line.startswith(("r1:", "Timing:", "--- Example"))]
+
+
+def test_what_asks_for_a_full_screen_runs_and_is_told_what_there_is(vf_eval: VfEval, server: ModelServer) -> None:
+    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "--fullscreen")
+    assert (done.code, "reward: avg - 1.000" in done.out) == (0, True)
+    assert "note: there is no full-screen display" in done.err
+    assert "vf-tui" in done.err
 
 
 def test_an_unknown_model_stops_the_evaluation(vf_eval: VfEval, server: ModelServer) -> None:
@@ -360,8 +368,7 @@ def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspac
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("yes-no", "--fullscreen"), "no full-screen display"),
-        (("yes-no", "-d", "-f"), "together with --disable-tui"),
+        (("yes-no", "-d", "-f"), "--fullscreen and --disable-tui contradict each other"),
         (("yes-no", "-a", "{"), "--env-args must be JSON"),
         (("yes-no", "-S", "[]"), "--sampling-args must be a JSON object"),
         (("yes-no", "-a", '{"anwser": 1}'), "takes no argument 'anwser'.*Did you mean `answer`"),

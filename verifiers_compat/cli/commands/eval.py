@@ -32,7 +32,9 @@ def evaluate(
     ],
     abbreviated_summary: Annotated[bool, typer.Option("--abbreviated-summary", "-A", help="Print means only.")] = False,
     disable_tui: Annotated[bool, typer.Option("--disable-tui", "-d", help="Print plain text, which is what happens anyway.")] = False,
-    fullscreen: Annotated[bool, typer.Option("--fullscreen", "-f", help="Refused: there is no full-screen display.")] = False,
+    fullscreen: Annotated[
+        bool, typer.Option("--fullscreen", "-f", help="Changes nothing but a note: there is no full-screen display.")
+    ] = False,
     heartbeat_url: Annotated[
         str | None, typer.Option("--heartbeat-url", metavar="URL", help="Ask for this URL every minute while the evaluation runs.")
     ] = None,
@@ -43,9 +45,10 @@ def evaluate(
     **options: Any,
 ) -> None:
     """Evaluate a model in an environment, or what a config file lists."""
+    if fullscreen and disable_tui:
+        raise ConfigurationError("--fullscreen and --disable-tui contradict each other: leave one of them out")
     if fullscreen:
-        with_what = "together with --disable-tui " if disable_tui else ""
-        raise ConfigurationError(f"--fullscreen cannot be given {with_what}here: there is no full-screen display, results are plain text")
+        print_note("there is no full-screen display: results are plain text. vf-tui browses saved ones, which -s makes")
     fields = _parse_evaluations(env_id_or_config, _parse_options(options))
     try:
         evaluations = _prepare(fields, alias=alias)

@@ -10,8 +10,14 @@ from typing import NoReturn
 from verifiers_compat.cli.program import REFUSED
 from vfgym.output.terminal import echo
 
+_TRAINER = "no trainer is part of this package. Train with one of those that its guide of training names (TRL, verl, SkyRL, ...)"
+
 REASONS: Mapping[str, str] = {
-    "vf-build": "images of OpenEnv projects are not built here yet; `docker build` in the project's directory makes one",
+    "vf-build": "images of OpenEnv projects are not built here. `docker build -t NAME environments/MY_ENV/proj` makes one, and its NAME goes"
+    " into proj/.build.json; vf.OpenEnvEnv(url=...) needs none",
+    "vf-rl": _TRAINER,
+    "vf-train": _TRAINER,
+    "vf-vllm": "no inference server is part of this package. Start vLLM as its own pages say (`vllm serve MODEL`), and name its URL with -b",
 }
 """Why each command does not exist."""
 
@@ -23,3 +29,6 @@ def refuse(command: str) -> NoReturn:
 
 
 build = functools.partial(refuse, "vf-build")
+rl = functools.partial(refuse, "vf-rl")
+train = functools.partial(refuse, "vf-train")
+vllm = functools.partial(refuse, "vf-vllm")
