@@ -105,6 +105,10 @@ class MCPServerConfig(BaseModel):
             raise ConfigurationError(f"not a tool server ({problems}); got the fields {', '.join(map(str, value))}") from None
 
 
+class ReportedError(ToolCallError):
+    """A tool says itself that it failed, in its own words."""
+
+
 class MCPSession:
     """A session with one server, which any number of episodes share.
 
@@ -174,7 +178,7 @@ class MCPSession:
             raise ToolCallError(f"{name}: {error}") from error
         content = result_content(result)
         if result.is_error:
-            raise ToolCallError(content if isinstance(content, str) else compact_json(content))
+            raise ReportedError(content if isinstance(content, str) else compact_json(content))
         return content
 
     async def _request(self, request: Callable[[mcp.Client], Awaitable[T]], unrepeatable: str | None = None) -> T:

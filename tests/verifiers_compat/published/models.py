@@ -91,6 +91,79 @@ def calculate(request: ModelRequest) -> Reply:
     return Reply(result if len(request.messages) > 1 else f"{question} = {result}")
 
 
+def serve_bank(request: ModelRequest) -> Reply:
+    """Makes every mistake first: a tool that is not there, text that is no JSON; then transfers, and says what is left."""
+    amount = re.search(rf"Give bob ({NUMBER})", request.messages[1]["content"])
+    assert amount is not None
+    turn = sum(message["role"] == "assistant" for message in request.messages)
+    calls: list[list[tuple[str, str]]] = [
+        [("withdraw", "{}"), ("balance", "{account: anna}")],
+        [("transfer", json.dumps({"source": "anna", "target": "bob", "amount": float(amount[1])})), ("balance", '{"account": "anna"}')],
+        [("close_day", "{}")],
+    ]
+    if turn < len(calls):
+        return Reply(None, tool_calls=[ToolCall(id=f"c{turn}{i}", name=name, arguments=a) for i, (name, a) in enumerate(calls[turn])])
+    return Reply(f"Anna has {100 - float(amount[1]):g}.")
+
+
+def guess_thing(request: ModelRequest) -> Reply:
+    """Asks its way to the lamp, says nothing of what has five letters, and asks of the oak twice the same."""
+    letters = re.search(r"with (\d)", request.messages[1]["content"])
+    assert letters is not None
+    turn = sum(message["role"] == "assistant" for message in request.messages)
+    lines = {
+        "4": ["<ask>\nalive\n</ask>", "<ask>bright</ask>", "I know: <guess>\nlamp\n</guess>"],
+        "5": ["Hm.", "Hm?", "Hm!", "Never."],
+        "3": ["<ask>green</ask>", "<ask>big</ask>", "<ask>green</ask>"],
+    }[letters[1]]
+    return Reply(lines[turn])
+
+
+def mix(request: ModelRequest) -> Reply:
+    """Adds, the first time with thoughts; spells backwards, one word without saying so in tags."""
+    question = request.messages[-1]["content"]
+    terms = re.fullmatch(r"(\d) \+ (\d)", question)
+    if terms:
+        total = int(terms[1]) + int(terms[2])
+        return Reply(f"<think>no \\boxed{{0}}</think>\\boxed{{{total}}}" if total % 2 else f"It is {total}.")
+    word = question.split()[1]
+    return Reply(f"<think>\n{', '.join(word)}\n</think>\n<word>\n{word[::-1]}\n</word>" if word == "stone" else word)
+
+
+def find_books(request: ModelRequest) -> Reply:
+    """Asks the shelf, also for what it does not have and with a tool that it does not have."""
+    last = request.messages[-1]
+    if last["role"] == "tool":
+        content = last["content"]
+        return Reply(" ".join(part["text"] for part in content) if isinstance(content, list) else content)
+    title = re.search(r"has (\w+)", last["content"])
+    if title is None:
+        return Reply(None, tool_calls=[ToolCall(id="c1", name="search", arguments='{"prefix": "E"}')])
+    return Reply(None, tool_calls=[ToolCall(id="c1", name="pages", arguments=json.dumps({"title": title[1]}))])
+
+
+def climb(request: ModelRequest) -> Reply:
+    """Climbs by two where that is safe; at the lowest hill too far."""
+    found = re.search(r"at (\d+), and the top is at (\d+)", request.messages[-1]["content"])
+    if found is None:
+        return Reply("Done.")
+    left = int(found[2]) - int(found[1])
+    return Reply("three" if found[1] == "4" else "I climb 2" if left > 1 or found[2] == "3" else "1")
+
+
+def play_wordle(request: ModelRequest) -> Reply:
+    """Guesses the same words whatever it is told."""
+    turn = sum(message["role"] == "assistant" for message in request.messages)
+    words = ["crane", "slate", "light", "mount", "pudgy", "vivid"]
+    word = words[turn % len(words)]
+    return Reply(f"<guess>\n[{word}]\n</guess>" if turn != 1 else f"[{word}]")
+
+
+def write_answer(request: ModelRequest) -> Reply:
+    """Knows the capital, and adds wrongly."""
+    return Reply("Paris" if "France" in request.messages[-1]["content"] else "41")
+
+
 @contextmanager
 def served() -> Iterator[ModelServer]:
     """Serve all of them on this machine."""
@@ -103,6 +176,13 @@ def served() -> Iterator[ModelServer]:
         "capitals": Capitals(),
         "guide": know_cities,
         "calculator": calculate,
+        "clerk": serve_bank,
+        "asker": guess_thing,
+        "mixer": mix,
+        "reader": find_books,
+        "climber": climb,
+        "wordler": play_wordle,
+        "scribe": write_answer,
     }
     with ModelServer(models) as server:
         yield server

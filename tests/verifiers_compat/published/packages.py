@@ -42,7 +42,20 @@ PACKAGES = [
     Package("echo-agent", "calculator", {}, None, [0.0, 0.0, 1.0, 1.0]),
 ]
 
+"""Those that are installed, evaluated and stepped."""
+
+MORE = [
+    Package("bank-clerk", "clerk", {}, None, [0.5, 0.5, 1.15, 1.15]),
+    Package("guess-thing", "asker", {}, None, [0.2, 0.2, 1.066667, 1.066667]),
+    Package("mixed-tasks", "mixer", {"num_sums": 1}, None, [1.0, 1.0, 1.2, 1.2]),
+    Package("shelf-mcp", "reader", {}, None, [0.0, 0.0, 1.0, 1.0]),
+    Package("hill-gym", "climber", {}, None, [-0.2, -0.2, 0.9, 0.9]),
+    Package("word-tower", "wordler", {}, None, [0.18, 0.18, 0.18, 0.18]),
+    Package("fix-harbor", "scribe", {}, None, [0.0, 0.0, 1.0, 1.0]),
+]
+"""One for each further kind of environment: hidden tools, turns, groups, MCP, Gym, TextArena, Harbor."""
+
 
 def import_path() -> str:
     """Return the ``PYTHONPATH`` under which all of them can be imported without being installed."""
-    return os.pathsep.join(str(package.folder) for package in PACKAGES)
+    return os.pathsep.join(str(package.folder) for package in [*PACKAGES, *MORE])

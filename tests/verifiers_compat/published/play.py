@@ -26,7 +26,11 @@ def call_of(call):
     """Return a tool call in one form: saved as JSON text, flat, or nested."""
     call = json.loads(call) if isinstance(call, str) else call
     function = call.get("function", call)
-    return {"name": function["name"], "arguments": json.loads(function["arguments"])}
+    try:
+        arguments = json.loads(function["arguments"])
+    except ValueError:
+        arguments = function["arguments"]
+    return {"name": function["name"], "arguments": arguments}
 
 
 def conversation(messages):
