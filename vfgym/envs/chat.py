@@ -262,6 +262,21 @@ class ChatEnv(EpisodeSeat):
         """Whether its episodes can be copied in the middle (see `EpisodeSeat.snapshot`), as far as the environment decides that."""
         return False
 
+    def resample_hidden(self, state: State, rng: np.random.Generator) -> None:
+        """Draw anew what the policy has not seen, alike with all that it has seen (``branch(seed, hidden="resample")``).
+
+        Args:
+            state: The state of a branch.
+            rng: What is drawn with.
+
+        Raises:
+            ConfigurationError: If the environment cannot.
+        """
+        raise ConfigurationError(
+            f"{type(self).__name__} cannot draw anew what the policy has not seen: branch without hidden='resample', or override"
+            " resample_hidden"
+        )
+
     def copy_resources(self, state: State) -> Awaitable[Mapping[int, Any]]:
         """Copy what an episode has outside of this process, such as a sandbox, so that the episode can be copied in the middle.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
+import numpy as np
 
 from vfgym.aio.steps import Steps, drive_on, run_async, run_each, run_sync
 from vfgym.envs.going_back import Belongings, Snapshot, copy_belongings
@@ -56,6 +57,10 @@ def as_response(action: Any) -> Response:
         if not isinstance(message, AssistantMessage):
             raise InvalidAction(f"an action must be an assistant message, got one with the role {message['role']!r}")
     return Response(id="", created=0, model="", message=message)
+
+
+Hidden: TypeAlias = Literal["keep", "resample"]
+"""What a branch has of what the policy has not seen: the same, or something else that is possible."""
 
 
 class EpisodeSeat(gym.Env[list[Message], Any]):
@@ -235,24 +240,26 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         """Go back to a moment, from async code (see `restore`)."""
         return await run_async(self._restore(snapshot))
 
-    def branch(self, seed: int | None = None) -> Fork:
+    def branch(self, seed: int | None = None, hidden: Hidden = "keep") -> Fork:
         """Return another seat in which the same episode goes on, at the same definition.
 
         Args:
             seed: Lets every generator of the branch begin anew, those of its game, its opponents and its state, so that it does not foresee
                 what will happen here. With None the same will happen in both, as long as the answers are the same.
+            hidden: With ``"resample"`` what the policy has not seen (others' hands, the order of a deck) is drawn anew, from the seed and
+                alike with all that it has seen, where the game can. So a search does not play against cards that it could not know.
 
         Raises:
-            ConfigurationError: If the seed is not an integer from 0.
+            ConfigurationError: If the seed is not an integer from 0, or what is hidden cannot be drawn anew.
             ResetNeeded: As `snapshot` does, like the others.
             EpisodeBusy: If a step of the episode is running.
             EpisodeNotPicklable: If something in the episode cannot be copied.
         """
-        return run_sync(self._branch(seed))
+        return run_sync(self._branch(seed, hidden))
 
-    async def abranch(self, seed: int | None = None) -> Fork:
+    async def abranch(self, seed: int | None = None, hidden: Hidden = "keep") -> Fork:
         """Return another seat in which the same episode goes on, from async code (see `branch`)."""
-        return await run_async(self._branch(seed))
+        return await run_async(self._branch(seed, hidden))
 
     def render(self) -> str | Picture | None:
         """Return the conversation as text (``render_mode="ansi"``) or a picture (``"rgb_array"``).
@@ -397,8 +404,14 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         belongings = yield from copy_belongings(self.definition, self._belongings())
         return Snapshot(self.definition, belongings)
 
-    def _branch(self, seed: int | None) -> Steps[Fork]:
+    def _branch(self, seed: int | None, hidden: Hidden) -> Steps[Fork]:
+        if hidden not in get_args(Hidden):
+            raise ConfigurationError(f"hidden must be one of {', '.join(map(repr, get_args(Hidden)))}; got {hidden!r}")
+        if hidden == "resample" and seed is None:
+            raise ConfigurationError("hidden='resample' draws at random: give a seed, too")
         belongings = yield from copy_belongings(self.definition, self._belongings(), seed)
+        if hidden == "resample" and seed is not None and not belongings.episode.is_over:
+            belongings.episode.definition.resample_hidden(belongings.episode.state, np.random.default_rng([seed, 1]))
         branch = self.fork()
         yield from branch._take_belongings(belongings)
         return branch

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Collection, Mapping
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from vfgym.episode.hooks import Hooks
 from vfgym.messages import Message, MessageTypes, Response
 from vfgym.output.pictures import Picture
@@ -40,6 +42,10 @@ class Definition(Protocol):
 
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Return what ``info`` tells besides."""
+        ...
+
+    def resample_hidden(self, state: State, rng: np.random.Generator) -> None:
+        """Draw anew what the policy has not seen."""
         ...
 
     def copy_resources(self, state: State) -> Awaitable[Mapping[int, Any]]:

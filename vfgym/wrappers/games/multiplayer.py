@@ -605,6 +605,18 @@ class MultiplayerEnv(GameSessionEnv):
         self._opening_moves.close()
         yield from super()._close()
 
+    def resample_hidden(self, state: State, rng: np.random.Generator) -> None:
+        """Let the game deal anew what is hidden from whoever answers next; everybody else has seen nothing yet of what is so now."""
+        game: TurnBasedGame = state.session.game
+        table: TableState = state.game_state
+        player = game.turn if self.is_self_play else table.player
+        game.resample_hidden(player, rng)
+        for opponent in table.opponents.values():
+            opponent.forget()
+        for other, conversation in state.get("conversations", {}).items():
+            if other != player:
+                conversation.clear()
+
     _makes_moves = ("apply_action", "open_game", "open_table")
     _game_rewards = (game_reward, reward_without_a_move)
 

@@ -182,6 +182,13 @@ class Opponent:
         self.is_cut_off = is_cut_off
         return message
 
+    def forget(self) -> None:
+        """Begin with an empty conversation and an agent that remembers nothing: what it saw is not so any more."""
+        seat = self._seat
+        seat.conversation[:] = [message for message in seat.conversation[:1] if message["role"] == "system"]
+        if not self.answers_with_moves:  # a random one remembers nothing but its random numbers
+            self._answering = None
+
     def failure(self, error: Error) -> Error:
         """Return the error of the episode in which this opponent could not answer.
 

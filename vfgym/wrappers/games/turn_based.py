@@ -116,6 +116,14 @@ class TurnBasedGame(ABC):
         """Return what the table looks like, for films and windows; None where what the players are told is all there is to see."""
         return None
 
+    def resample_hidden(self, player: Player, rng: np.random.Generator) -> None:
+        """Draw anew what is hidden from a player (others' hands, the order of a deck), alike with all that it was told.
+
+        Raises:
+            ConfigurationError: If the game cannot.
+        """
+        raise ConfigurationError(f"{type(self).__name__} cannot deal anew what is hidden from {player!r}")
+
     def close(self) -> None:  # noqa: B027 -- most tables hold nothing
         """Release what the table holds."""
 

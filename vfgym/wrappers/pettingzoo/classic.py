@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from vfgym.codecs import Codec
 from vfgym.wrappers.pettingzoo.chess_moves import ChessMoves
-from vfgym.wrappers.pettingzoo.openspiel import OPENSPIEL, OpenSpielMoves, read_position
+from vfgym.wrappers.pettingzoo.openspiel import OPENSPIEL, OpenSpielMoves, read_position, resample_openspiel
 
 Game: TypeAlias = Any
 """An unwrapped PettingZoo environment. It ships no types."""
@@ -37,6 +39,12 @@ class Presentation:
     """The actions, where their names depend on the position."""
     moves_are_public: bool = True
     """Whether everybody sees each move when it is made."""
+    resample: Callable[[Game, str, np.random.Generator], None] | None = None
+    """Deals anew what is hidden from an agent; None where the game cannot."""
+
+
+def nothing_hidden(game: Game, agent: str, rng: np.random.Generator) -> None:
+    """Deal nothing anew: everybody sees everything."""
 
 
 # Boards
@@ -122,6 +130,19 @@ def _texas(game: Game, agent: str) -> str:
     return "\n".join(lines)
 
 
+def _deal_anew(game: Game, agent: str, rng: np.random.Generator) -> None:
+    """Shuffle others' hands and the deck of a game of RLCard."""
+    table, own = game.env.game, game.possible_agents.index(agent)
+    others = [player for number, player in enumerate(table.players) if number != own]
+    hands = [player.hand if isinstance(player.hand, list) else [player.hand] for player in others]
+    unseen = [card for cards in (*hands, table.dealer.deck) for card in cards]
+    drawn = iter([unseen[place] for place in rng.permutation(len(unseen))])
+    for player, hand in zip(others, hands, strict=True):
+        dealt = [next(drawn) for _ in hand]
+        player.hand = dealt if isinstance(player.hand, list) else dealt[0]
+    table.dealer.deck[:] = drawn
+
+
 def _limit_actions(game: Game) -> list[str]:
     return ["call", "raise", "fold", "check"]
 
@@ -177,17 +198,23 @@ PLAIN = Presentation(show=None, moves_are_public=False)
 """Of a game of which nothing is known, nothing is told but what it shows each of its players."""
 
 PRESENTATIONS: Mapping[str, Presentation] = {
-    OPENSPIEL: Presentation(read_position, moves=OpenSpielMoves, moves_are_public=False),
-    "tictactoe_v3": Presentation(_tictactoe, roles=("X", "O"), how_to_act="the number of an empty cell; empty cells show their numbers"),
-    "connect_four_v3": Presentation(_connect_four, roles=("X", "O"), how_to_act="the number of a column that is not full, from 0 to 6"),
+    OPENSPIEL: Presentation(read_position, moves=OpenSpielMoves, moves_are_public=False, resample=resample_openspiel),
+    "tictactoe_v3": Presentation(
+        _tictactoe, resample=nothing_hidden, roles=("X", "O"), how_to_act="the number of an empty cell; empty cells show their numbers"
+    ),
+    "connect_four_v3": Presentation(
+        _connect_four, resample=nothing_hidden, roles=("X", "O"), how_to_act="the number of a column that is not full, from 0 to 6"
+    ),
     "go_v5": Presentation(
         _go,
+        resample=nothing_hidden,
         roles=("black stones, X", "white stones, O"),
         how_to_act="an empty point by column and row, like C3, or pass",
         action_names=_go_names,
     ),
     "chess_v6": Presentation(
         _chess,
+        resample=nothing_hidden,
         rules="This is chess by the usual rules. A game is drawn as soon as a draw could be claimed (threefold repetition, fifty moves),"
         " and when nobody has enough pieces left to mate.\n\nRewards: 1 for the winner, -1 for the loser, 0 for a draw.",
         roles=("White", "Black"),
@@ -196,6 +223,7 @@ PRESENTATIONS: Mapping[str, Presentation] = {
     ),
     "leduc_holdem_v4": Presentation(
         _leduc,
+        resample=_deal_anew,
         rules="Leduc Hold'em is a poker game for two with a deck of six cards: jack, queen and king of two suits. Each player gets one"
         " card and bets; then one public card is shown, and there is another round of betting. There are at most two raises in a round,"
         " of 2 chips in the first and 4 in the second. A card that pairs the public one wins the pot, else the higher card; equal cards"
@@ -204,11 +232,13 @@ PRESENTATIONS: Mapping[str, Presentation] = {
     ),
     "texas_holdem_v4": Presentation(
         _texas,
+        resample=_deal_anew,
         rules=f"{_HOLDEM} Bets have a fixed size, and there are at most four raises in a round.\n\n{_REWARDS}",
         action_names=_limit_actions,
     ),
     "texas_holdem_no_limit_v6": Presentation(
         _texas,
+        resample=_deal_anew,
         rules=f"{_HOLDEM} There is no limit on the size of a raise: half of the pot, the whole pot, or all chips.\n\n{_REWARDS_IN_FULL}",
         action_names=_no_limit_actions,
     ),

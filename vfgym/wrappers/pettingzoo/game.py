@@ -248,6 +248,8 @@ class PettingZooGame(TurnBasedGame, OwnDice):
         self._actions: list[Any] = []
         self._reseeded: list[tuple[int, int]] = []
         """After how many moves the environment's random numbers began anew, and at which seed."""
+        self._resampled: list[tuple[int, Player, int]] = []
+        """After how many moves what is hidden from a player was dealt anew, and from which seed."""
         self._answered = 0
         self._was_stopped = False
         self._seats = {player: _Seat() for player in self.players}
@@ -272,11 +274,35 @@ class PettingZooGame(TurnBasedGame, OwnDice):
             self._reseeded.append((len(self._actions), seed))
             reseed(self.env, seed)
 
+    def resample_hidden(self, player: Player, rng: np.random.Generator) -> None:
+        """Deal anew what is hidden from a player (see `TurnBasedGame.resample_hidden`); all others see the game as if for the first time.
+
+        Raises:
+            ConfigurationError: If the environment cannot.
+        """
+        seed = int(rng.integers(2**31))
+        self._resample(player, seed)
+        self._resampled.append((len(self._actions), player, seed))
+        for other, seat in self._seats.items():
+            if other != player:
+                self._seats[other] = _Seat(earned=seat.earned, total=seat.total)
+
+    def _resample(self, player: Player, seed: int) -> None:
+        resample = self._presentation.resample
+        if resample is None:
+            raise ConfigurationError(f"{self._title} cannot deal anew what is hidden from {player}")
+        resample(self._game, player, np.random.default_rng(seed))
+        self._observed.clear()
+        self._legal.clear()
+
     def _reseed_after(self, moves: int) -> None:
-        """Let the environment's random numbers begin anew, if they did so after that many moves."""
+        """Let the environment's random numbers, and what is hidden, begin anew, if they did so after that many moves."""
         for made, seed in self._reseeded:
             if made == moves:
                 reseed(self.env, seed)
+        for made, player, seed in self._resampled:
+            if made == moves:
+                self._resample(player, seed)
 
     def move(self, message: Message) -> Played:
         """Play the action that a message names, for the player whose turn it is.

@@ -70,6 +70,24 @@ def repair(game: Any) -> None:
         game.config = game._env.get_parameters()
 
 
+def resample_openspiel(game: Any, agent: str, rng: np.random.Generator) -> None:
+    """Deal anew what is hidden from a player, where OpenSpiel can (``resample_from_infostate``).
+
+    Raises:
+        ConfigurationError: If it cannot for this game.
+    """
+    if game.game_type.information.name == "PERFECT_INFORMATION":
+        return
+    pyspiel = sys.modules["pyspiel"]
+    try:
+        resampled = game.game_state.resample_from_infostate(game.agent_name_id_mapping[agent], rng.random)
+    except pyspiel.SpielError as error:
+        raise ConfigurationError(f"OpenSpiel cannot deal anew what is hidden in {game.game_type.long_name}: {error}") from error
+    game.game_state = resampled
+    game._update_action_masks()
+    game._update_observations()
+
+
 def refuse_mean_field(game: Any) -> None:
     """Raise if a game of OpenSpiel has no players: in a mean field game, rewards follow from what a whole population does.
 
