@@ -478,13 +478,35 @@ def test_complex_arithmetic() -> None:
 
 
 def test_gsm_symbolic() -> None:
-    """The wrong sign is wrong, although the dataset's scorer says 1.0."""
+    """The wrong sign is wrong, although the dataset's scorer says 1.0, and worth what any wrong number is."""
     env = small("gsm_symbolic")
     for index in range(5):
         right = env.items.entry(index)["answer"]
         assert original_score(env, f"-{right}", index) == 1.0
-        answers = (right, f"It is ${right}.", f"-{right}", f"It is -{right}.", "zzz")
-        assert [score(env, answer, index) for answer in answers] == [1.0, 1.0, 0.0, 0.0, 0.0]
+        answers = (right, f"It is ${right}.", f"-{right}", f"It is -{right}.", f"{right}/7", f"{right},000", "zzz")
+        assert [score(env, answer, index) for answer in answers] == [1.0, 1.0, 0.01, 0.01, 0.01, 0.01, 0.0]
+
+
+def test_an_answer_of_gsm_symbolic_that_is_below_0() -> None:
+    """The dataset's own scorer never sees the minus sign of an answer that begins with one, the right one included."""
+    env = small("gsm_symbolic", seed=2484630416)
+    assert env.items.entry(2)["answer"] == "-1"
+    assert original_score(env, "-1", 2) == 0.01
+    answers = ("-1", "\u22121", "-1.0", "$-1$", "-1 years", "He was -1 years old.", "1", "-2", "-1/2")
+    assert [score(env, answer, 2) for answer in answers] == [1.0] * 6 + [0.01] * 3
+    env.reset(options={"example_id": 2})
+    assert env.step(env.oracle(env.state)).reward == 1.0
+
+
+@pytest.mark.parametrize("dataset", ["chain_sum", "decimal_chain_sum", "number_sequence", "rotten_oranges"])
+def test_a_typographic_minus_sign_is_a_minus_sign(dataset: str) -> None:
+    env = small(dataset, num_train_examples=30)
+    below_0 = [index for index in range(30) if str(env.items.entry(index)["answer"]).startswith("-")]
+    assert below_0
+    for index in below_0[:2]:
+        right = env.items.entry(index)["answer"]
+        assert [score(env, answer, index) for answer in (right, right.replace("-", "\u2212"))] == [1.0, 1.0]
+        assert score(env, right.removeprefix("-"), index) < 1.0
 
 
 def test_spell_backward() -> None:

@@ -83,7 +83,8 @@ class ReasoningGymEnv(SingleTurnEnv):
     * rubiks_cube and rush_hour take numbers of one digit;
     * rubiks_cube knows moves that name a layer (``2R``), which its own scorer leaves out;
     * complex_arithmetic takes no ``nan``, which its own scorer takes for right;
-    * gsm_symbolic sees a minus sign;
+    * gsm_symbolic sees a minus sign, and compares with all of "1,000" and "1/2";
+    * a typographic minus sign counts as a minus everywhere;
     * spell_backward gives 0.8 for a right answer with more after it, for which its own scorer may give a little more than 1;
     * a scorer that fails gives 0.0.
 

@@ -31,8 +31,13 @@ class Scorer(Protocol):
         """Return how good an answer is, from 0.0 to 1.0."""
 
 
+_MINUS = "\u2212"
+"""The minus sign of typography, which many models write."""
+
 _LIMITS: Limits = {"cpu_seconds": 8.0, "wall_seconds": 14.0, "memory_mb": 700}
 """What a symbolic scorer may use. Imports take 300 MB of the memory, and a right answer 0.1 s; the hardest ones take 2 s."""
+
+_FIRST_NUMBER = re.compile(r"-?(?<![\w.,])\d++(?:,\d{3})*+(?:\.\d++)?(?:/\d++)?(?!\w)")
 
 _workers = Workers("vfgym.wrappers.reasoning_gym.symbolic")
 
@@ -110,9 +115,11 @@ def _part(dataset: Any, name: str) -> Scorer:
 
 
 def _admissible(name: str, answer: str | None, entry: Entry) -> str | None:
-    """Return an answer that may reach its scorer; another one is scored as if there were none."""
+    """Return an answer that may reach its scorer, with a hyphen for a minus sign, as scorers know it; None, scored as no answer, else."""
     is_admissible = _CONDITIONS.get(name)
-    return answer if answer is None or is_admissible is None or is_admissible(answer, entry) else None
+    if answer is None or (is_admissible is not None and not is_admissible(answer, entry)):
+        return None
+    return answer if _MINUS not in answer or _MINUS in str(entry["answer"]) else answer.replace(_MINUS, "-")
 
 
 def _game_of_life_halting(answer: str, entry: Entry) -> float:
@@ -127,6 +134,18 @@ def _coin_flip(answer: str, entry: Entry) -> float:
     """
     expected, given = float(entry["answer"]), _number(answer)
     return float(math.isclose(given, expected, rel_tol=1e-3) and abs(given - expected) <= 1e-4)
+
+
+def _gsm_symbolic(answer: str, entry: Entry) -> float:
+    """Compare the first number with the right one; another number is worth 0.01, as with the original.
+
+    The original never sees the minus sign of an answer that begins with it, though some right answers are below 0, and takes the 1 of "1/2"
+    and of "1,000" for the number.
+    """
+    found = _FIRST_NUMBER.search(answer)
+    if found is None:
+        return 0.0
+    return 1.0 if _number(found[0]) == float(entry["answer"]) else 0.01
 
 
 def _spell_backward(answer: str, entry: Entry) -> float:
@@ -155,11 +174,6 @@ def _uses_the_numbers(answer: str, entry: Entry) -> bool:
     return sorted(re.findall(r"\d+", answer)) == sorted(map(str, entry["metadata"]["numbers"]))
 
 
-def _is_not_negative(answer: str, entry: Entry) -> bool:
-    """Say whether the first number has no minus sign: gsm_symbolic, whose answers are all positive, does not see it."""
-    return re.match(r"\D*-\d", answer) is None
-
-
 def _is_a_number(answer: str, entry: Entry) -> bool:
     """Say whether a complex number is one: complex_arithmetic takes ``nan`` for right, whose distance from anything is no more than 0."""
     return "nan" not in answer.lower()
@@ -178,13 +192,13 @@ def _has_short_moves(answer: str, entry: Entry) -> bool:
 _REPLACEMENTS: dict[str, Callable[[str, Entry], float]] = {
     "coin_flip": _coin_flip,
     "game_of_life_halting": _game_of_life_halting,
+    "gsm_symbolic": _gsm_symbolic,
     "spell_backward": _spell_backward,
 }
 """Checks that stand in for scorers."""
 
 _CONDITIONS: dict[str, Callable[[str, Entry], bool]] = {
     "complex_arithmetic": _is_a_number,
-    "gsm_symbolic": _is_not_negative,
     "pool_matrix": _has_numbers,
     "puzzle24": _uses_the_numbers,
     "rubiks_cube": _has_short_moves,
