@@ -227,7 +227,7 @@ async def test_this_machine_stands_for_a_task_image_unless_that_is_strict(has_do
     if not has_dockerfile:
         (task / "environment" / "Dockerfile").unlink()
     assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
-    with pytest.raises(SandboxError, match="needs the image python:3.11-slim, and backend='bwrap' has no images"):
+    with pytest.raises(SandboxError, match=r"needs the image python:3.11-slim, and backend='bwrap' has no images"):
         await HarborEnv(None, task, agent="oracle", strict_image=True, **WITHOUT_ENGINE).areset(seed=0)
 
 
