@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.programs import SECONDS, make_environment, run_module
+from tests.programs import SECONDS, make_environment, run_module, run_python
 from verifiers_compat.cli.commands.init import module_of, write_project
 from verifiers_compat.cli.commands.setup import endpoints_text, write_workspace
 from verifiers_compat.cli.evals.endpoints import read_endpoints
@@ -98,8 +98,35 @@ def test_init_tells_what_to_do_next(workspace: Path) -> None:
     done = run_module(f"{COMMANDS}.init", "word-count", "-p", "envs", "--multi-file")
     assert "vf-install word-count -p envs" in done.stdout
     assert (workspace / "envs" / "word_count" / "word_count" / "word_count.py").is_file()
-    assert "openenv init" in run_module(f"{COMMANDS}.init", "word-count", "--openenv", exit_code=2).stderr
+    assert "proj/server.py" in run_module(f"{COMMANDS}.init", "of-openenv", "--openenv").stdout
     assert "letters, digits" in run_module(f"{COMMANDS}.init", "word count", exit_code=2).stderr
+
+
+def test_an_environment_on_a_server_is_played_as_it_is_made(workspace: Path) -> None:
+    """It is a package, so that where several are installed, each has a server of its own."""
+    folder = write_project("guess_number", workspace, has_server=True)
+    home = folder / "guess_number"
+    assert sorted(file.name for file in (home / "proj").iterdir()) == [".build.json", "Dockerfile", "server.py"]
+    assert json.loads((home / "proj" / ".build.json").read_text())["image"] == "guess-number-server"
+    included = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["include"]
+    assert included == ["guess_number/**", "pyproject.toml"]
+    played = run_python(
+        """
+        import guess_number
+        env = guess_number.load_environment(seed=7, backend="unsafe", num_eval_examples=1, num_train_examples=1)
+        shown = [env.reset(options={"example_id": 0})[0][-1].content]
+        for answer in ('{"guess": 5}', "7"):
+            observation, reward, *_ = env.step(answer)
+            shown.append((observation[-1].content, reward))
+        env.close()
+        print(shown)
+        """,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(Path(__file__).parents[3])))},
+    )
+    assert played.stdout.strip() == repr(
+        ['Guess my number. Answer with JSON: {"guess": 5}\nIt is from 0 to 9.', ("Higher.", 0.0), ("Right!", 1.0)]
+    )
 
 
 # vf-setup

@@ -51,20 +51,20 @@ def init(
     ),
     rewrite_readme: Annotated[bool, typer.Option("--rewrite-readme", help="Write README.md anew; other files are never replaced.")] = False,
     multi_file: Annotated[bool, typer.Option("--multi-file", help="Make a package instead of one module.")] = False,
-    openenv: Annotated[bool, typer.Option("--openenv", help="Refused: `openenv init` makes such projects.")] = False,
+    openenv: Annotated[bool, typer.Option("--openenv", help="Make an environment on a server of OpenEnv, which goes into proj/.")] = False,
     debug: Debug = False,
 ) -> None:
     """Make the project of a new environment."""
-    if openenv:
-        raise ConfigurationError(
-            "--openenv is not offered: `openenv init` makes the project of a server, which vf.OpenEnvEnv(url=...) plays once it runs"
-        )
-    folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme)
+    folder = write_project(module_of(env), path, is_package=multi_file, rewrites_readme=rewrite_readme, has_server=openenv)
     name = folder.name.replace("_", "-")
     echo(f"\nnext: vf-install {name} -p {path}\n      vf-eval {name}")
 
 
-def write_project(module: str, path: Path, *, is_package: bool = False, rewrites_readme: bool = False) -> Path:
+_OF_SERVERS = {"server.py": "openenv_server.py", ".build.json": "openenv_build.json", "Dockerfile": "openenv_Dockerfile"}
+"""The files of a server's project, with their templates."""
+
+
+def write_project(module: str, path: Path, *, is_package: bool = False, rewrites_readme: bool = False, has_server: bool = False) -> Path:
     """Write the files of an environment, but for those that are there already, and print which.
 
     Args:
@@ -72,20 +72,26 @@ def write_project(module: str, path: Path, *, is_package: bool = False, rewrites
         path: The project is a directory below this one.
         is_package: Whether the environment is a package instead of a single module.
         rewrites_readme: Whether a README.md that is there is replaced.
+        has_server: Whether the environment is one of OpenEnv's, with the project of its server beside its module: always a package,
+            so that where several are installed, each has its own.
 
     Returns:
         The directory of the project.
     """
+    is_package = is_package or has_server
     folder = path / module
     shape = "package" if is_package else "module"
     other = folder / f"{module}.py" if is_package else folder / module
     if other.exists():
         raise ConfigurationError(f"{other} is there already, so the environment cannot be a {shape}: remove it, or choose the other form")
     included = f"{module}/**" if is_package else f"{module}.py"
+    kind = "openenv_" if has_server else ""
+    home = f"{module}/" if is_package else ""
     files = {
-        "README.md": fill_template("README.md", module),
+        "README.md": fill_template(f"{kind}README.md", module),
         "pyproject.toml": fill_template("pyproject.toml", module, included=included),
-        f"{module}/{module}.py" if is_package else f"{module}.py": fill_template("module.py", module),
+        f"{home}{module}.py": fill_template(f"{kind}module.py", module),
+        **{f"{home}proj/{name}": fill_template(template, module) for name, template in (_OF_SERVERS if has_server else {}).items()},
     }
     if is_package:
         files[f"{module}/__init__.py"] = fill_template("package_init.py", module)

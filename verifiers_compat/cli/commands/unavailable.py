@@ -13,7 +13,7 @@ from vfgym.output.terminal import echo
 _TRAINER = "no trainer is part of this package. Train with one of those that its guide of training names (TRL, verl, SkyRL, ...)"
 
 REASONS: Mapping[str, str] = {
-    "vf-build": "images of OpenEnv projects are not built here. `docker build -t NAME environments/MY_ENV/proj` makes one, whose NAME"
+    "vf-build": "images of OpenEnv projects are not built here. `docker build -t NAME environments/my_env/my_env/proj` makes one, whose NAME"
     " goes into proj/.build.json; vf.OpenEnvEnv(url=...) needs none",
     "vf-rl": _TRAINER,
     "vf-train": _TRAINER,
