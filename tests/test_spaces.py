@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 from jsonschema import validate
@@ -284,10 +287,56 @@ def test_async_vectors_work_without_shared_memory(mode: AutoresetMode, kind: typ
         envs.close()
 
 
-def test_async_vectors_with_shared_memory_fail_loudly_and_name_the_fix() -> None:
-    """Shared memory has a fixed size; silently wrong observations would be worse than none."""
-    with pytest.raises(ValueError, match="shared_memory=False"):
-        AsyncVectorEnv([TwoTurns] * 2)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_async_vectors_share_conversations_of_any_size(mode: AutoresetMode) -> None:
+    shared = AsyncVectorEnv([TwoTurns] * 2, autoreset_mode=mode)
+    sent = AsyncVectorEnv([TwoTurns] * 2, shared_memory=False, autoreset_mode=mode)
+    made = shared.observations._shared._directory
+    try:
+        actions = [None, ("a" * 200_000, "b"), ("c", "d"), ("e", "f")]
+        if mode is AutoresetMode.DISABLED:
+            actions.pop()
+        for action in actions:
+            both = [envs.reset(seed=[1, 2]) if action is None else envs.step(action) for envs in (shared, sent)]
+            assert data_equivalence(*(tuple(each[0]) for each in both))
+            assert data_equivalence(*(each[1:] for each in both))
+            kept = both[0][0]
+        assert isinstance(kept, tuple), "what a step returned stays as it was"
+        assert isinstance(kept[0][0], Message)
+    finally:
+        shared.close()
+        sent.close()
+    assert Path(made).is_dir()
+    del shared
+    gc.collect()
+    assert not Path(made).exists(), "nothing is left behind"
+
+
+def test_without_copies_an_async_vector_shows_the_latest_conversations() -> None:
+    envs = AsyncVectorEnv([TwoTurns] * 2, copy=False)
+    try:
+        assert list(envs.observations) == [[], []]
+        first, _ = envs.reset(seed=[1, 2])
+        lengths = [len(conversation) for conversation in first]
+        latest, *_ = envs.step(("a", "b"))
+        assert latest is first
+        assert [len(conversation) for conversation in first] == [length + 2 for length in lengths]
+        assert first[:1] == (first[0],)
+        assert first[-1] == first[1]
+        with pytest.raises(IndexError):
+            first[2]
+    finally:
+        envs.close()
+
+
+@pytest.mark.parametrize("env_id", ["gymnasium/FrozenLake-v1", "vfgym/gymnasium-FrozenLake-v1"])
+def test_ids_are_made_in_processes_without_more_arguments(env_id: str) -> None:
+    envs = gym.make_vec(env_id, num_envs=2, vectorization_mode="async")
+    try:
+        observations, _ = envs.reset(seed=[3, 4])
+        assert list(observations) == [gym.make(env_id).reset(seed=seed)[0] for seed in (3, 4)]
+    finally:
+        envs.close()
 
 
 def test_different_environments_can_stand_in_one_vector() -> None:

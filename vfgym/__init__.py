@@ -64,6 +64,7 @@ from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extr
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
 from vfgym.runs import Replay, aevaluate, evaluate, replay, rollout
+from vfgym.shared_conversations import SharedConversations as _SharedConversations  # noqa: F401 - importing it registers it
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
 from vfgym.tasks import ProceduralTasks

@@ -23,8 +23,14 @@ _VARIANTS = ("-train", "-raw")
 """What the ids of TextArena end with that are the same game as those without."""
 
 
+OWN_NAMESPACE = "vfgym"
+"""The namespace in which every id stands once more: ``textarena/Chess-v0`` is ``vfgym/textarena-Chess-v0``, too."""
+
+
 def register_all() -> None:
     """Register every environment of this library. A second call changes nothing.
+
+    Each stands in the namespace ``vfgym`` as well, with a hyphen for its slash.
 
     * ``reasoning-gym/<dataset>-v0``: the 106 datasets of reasoning-gym, as `ReasoningGymEnv`.
     * ``gymnasium/<id>``: the environments of Gymnasium (toy text, classic control, Box2D, MuJoCo), as chat environments. Their
@@ -50,6 +56,9 @@ _ENTRY_POINTS = {
 }
 
 
+_FAMILIES = {entry_point: family for family, entry_point in _ENTRY_POINTS.items()}
+
+
 def _id_of(namespace: str, name: str) -> str:
     """Return the id under which a data set or a game is registered."""
     match namespace:
@@ -72,6 +81,22 @@ def _register(namespace: str, keyword: str, name: str) -> None:
     # `gymnasium.register` looks through all that is registered for each id, which takes 35 ms here; it does nothing else for these.
     if spec.id not in gymnasium.registry:
         gymnasium.registry[spec.id] = spec
+        own = dataclasses.replace(spec, id=own_id(spec.id), kwargs={keyword: name})
+        gymnasium.registry[own.id] = own
+
+
+def own_id(env_id: str) -> str:
+    """Return the id of an environment of this library in its own namespace.
+
+    >>> own_id("textarena/TicTacToe-v0")
+    'vfgym/textarena-TicTacToe-v0'
+    """
+    return f"{OWN_NAMESPACE}/{env_id.replace('/', '-')}"
+
+
+def family_of(spec: EnvSpec) -> str | None:
+    """Return which of the `NAMESPACES` an environment is of, whatever namespace its id stands in; None for one of somebody else."""
+    return _FAMILIES.get(spec.entry_point) if isinstance(spec.entry_point, str) else None
 
 
 def _make_vector(namespace: str, keyword: str, **kwargs: Any) -> VectorEnv[Any, Any, Any]:

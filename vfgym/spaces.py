@@ -1,8 +1,7 @@
 """Spaces of conversations (observations) and of assistant messages (actions).
 
 Both subclass `gymnasium.Space` directly, so vector environments batch them as tuples, one item a sub-environment, through
-Gymnasium's generic registrations. Shared memory is left unregistered on purpose: it has a fixed size, and
-`AsyncVectorEnv` then says that it needs ``shared_memory=False`` instead of returning padding for ever.
+Gymnasium's generic registrations; `vfgym.shared_conversations` has what processes share in place of memory of a fixed size.
 """
 
 from __future__ import annotations

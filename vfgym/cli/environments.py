@@ -20,7 +20,7 @@ from vfgym.data import (
 )
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError
-from vfgym.registration import nearest_ids
+from vfgym.registration import family_of, nearest_ids
 from vfgym.runs.replicas import make_env
 from vfgym.wrappers.foreign_ids import register_package_of
 from vfgym.wrappers.textarena import why_not
@@ -64,16 +64,17 @@ def description(env_id: str) -> str:
     """Return one line on a registered environment, without importing it: what it is, and why it cannot run here if it cannot."""
     spec = gym.spec(env_id)
     name = str(spec.kwargs.get("game", spec.kwargs.get("gym")))  # what the package calls it, which not every id is
-    extra, missing = spec.namespace, None
-    if spec.namespace == "gymnasium" and name in gymnasium_environments():
+    family = family_of(spec)
+    extra, missing = family, None
+    if family == "gymnasium" and name in gymnasium_environments():
         game = gymnasium_environments()[name]
         what, extra = f"game of Gymnasium's {game['group']}, {game['action_space'].lower()} actions", game["group"]
         what += ", cannot go back in an episode" if extra in _COPIED_AS_NEW else ""
-    elif spec.namespace == "textarena" and name in textarena_environments():
+    elif family == "textarena" and name in textarena_environments():
         what, missing = _textarena_description(textarena_environments()[name]), why_not(name)
-    elif spec.namespace == "pettingzoo" and name in pettingzoo_environments():
+    elif family == "pettingzoo" and name in pettingzoo_environments():
         what = f"game of PettingZoo for {pettingzoo_environments()[name]['players']} players"
-    elif spec.namespace == "reasoning-gym" and name in reasoning_gym_datasets():
+    elif family == "reasoning-gym" and name in reasoning_gym_datasets():
         what = f"reasoning tasks: {reasoning_gym_datasets()[name]['category']}"
     else:
         return str(spec.entry_point)
