@@ -18,6 +18,7 @@ from vfgym.copying import ATOMIC
 from vfgym.endings import TRUNCATING_STOPS
 from vfgym.envs.identity import Identity, digest_arguments
 from vfgym.envs.seat import PLAYERS_OWN, EpisodeSeat
+from vfgym.envs.signatures import FullSignature
 from vfgym.episode import BaseEpisode
 from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
 from vfgym.episode.inversion import InvertedEpisode, made_states
@@ -76,6 +77,8 @@ class ChatEnv(EpisodeSeat):
     state_type: ClassVar[type[State]] = State
     timing_type: ClassVar[type[RolloutTiming]] = RolloutTiming
     tool_type: ClassVar[type[Tool]] = Tool
+
+    __signature__ = FullSignature()
 
     _may_shadow_face: ClassVar[bool] = False
     _refused_arguments: ClassVar[Mapping[str, str]] = {}

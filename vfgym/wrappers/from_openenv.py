@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from vfgym.envs.signatures import shows_arguments_of
 from vfgym.wrappers.openenv.env import TIMEOUT, OpenEnvEnv
 from vfgym.wrappers.openenv.rendering import Contract, PromptRenderer, render_as_json
 
 
+@shows_arguments_of(OpenEnvEnv)
 def from_openenv(
     url: str,
     prompt_renderer: PromptRenderer = render_as_json,

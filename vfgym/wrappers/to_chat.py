@@ -16,6 +16,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from vfgym.agents.loading import import_named
 from vfgym.envs.seat import EpisodeSeat
+from vfgym.envs.signatures import shows_arguments_of
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.foreign import is_pettingzoo
 from vfgym.wrappers.foreign_ids import register_package_of
@@ -42,6 +43,7 @@ _PETTINGZOO_ID = re.compile(r"\w+/\w+_v\d+")
 """``classic/chess_v6``; ids of Gymnasium have ``-v``."""
 
 
+@shows_arguments_of(GymnasiumGame, rest="game_options")
 def to_chat(env: str | EnvSpec | Game | Callable[[], Any], **options: Any) -> GymnasiumGame | PettingZooEnv:
     """Return a Gymnasium or PettingZoo game as a chat environment.
 
