@@ -1,15 +1,15 @@
 """A Gym game played in words: a rule of thumb against a random player, two hundred hands each."""
 
-import re
+from typing import Any
 
 import vfgym
 from vfgym.agents import RandomAgent
 
 
-def stick_at_seventeen(observation: list[vfgym.Message], info: dict[str, object]) -> str:
+def stick_at_seventeen(observation: list[vfgym.Message], info: dict[str, Any]) -> str:
     """Hit below 17, else stick."""
-    found = re.search(r"Player current sum: (\d+)", observation[-1].content)
-    return "Hit" if found and int(found[1]) < 17 else "Stick"
+    own_sum, dealers_card, has_usable_ace = info["native_observation"]
+    return "Hit" if own_sum < 17 else "Stick"
 
 
 env = vfgym.to_chat("Blackjack-v1")

@@ -11,6 +11,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 import vfgym
 from tests.programs import run_python
 from vfgym import registration
+from vfgym.cli.environments import description, make_environment
 from vfgym.data import gymnasium_environments, pettingzoo_environments, reasoning_gym_datasets, textarena_environments
 
 registration.register_all()
@@ -58,7 +59,7 @@ def test_registering_again_changes_nothing() -> None:
 
 def test_registering_imports_nothing_behind_the_ids() -> None:
     """The packages are imported when an environment is made."""
-    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.list_registered_ids()))"
+    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.registration.list_registered_ids()))"
     result = run_python(program, "-W", "error")
     assert result.stdout.split() == ["False", str(len(registration.list_registered_ids()))], result.stderr
 
@@ -115,3 +116,23 @@ def test_a_missing_extra_is_named_by_make() -> None:
     result = run_python(program, "-W", "error")
     assert result.returncode == 1
     assert "MissingExtra: ReasoningGymEnv needs an optional dependency: pip install 'vfgym[reasoning-gym]'" in result.stderr
+
+
+def test_every_id_stands_in_the_namespace_of_the_library_too() -> None:
+    for env_id in registration.list_registered_ids():
+        spec, own = gymnasium.spec(env_id), gymnasium.spec(registration.own_id(env_id))
+        assert own.id.startswith("vfgym/")
+        assert (own.entry_point, own.vector_entry_point, own.kwargs) == (spec.entry_point, spec.vector_entry_point, spec.kwargs)
+        assert own.kwargs is not spec.kwargs
+    own_ids = [env_id for env_id in gymnasium.registry if env_id.startswith("vfgym/")]
+    assert len(own_ids) == len(registration.list_registered_ids()), "no two are called alike"
+    env = gymnasium.make("vfgym/gymnasium-FrozenLake-v1")
+    assert env.reset(seed=1)[0] == gymnasium.make("gymnasium/FrozenLake-v1").reset(seed=1)[0]
+    assert description("vfgym/gymnasium-FrozenLake-v1") == description("gymnasium/FrozenLake-v1")
+
+
+def test_games_of_gymnasium_are_played_by_their_own_ids() -> None:
+    env, seat = make_environment("CartPole-v1", {"max_turns": 3})
+    env.reset(seed=0)
+    assert seat.definition.max_turns == 3  # type: ignore[attr-defined]
+    env.close()

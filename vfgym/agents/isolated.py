@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from vfgym.agents.base import Answering, seat_of
 from vfgym.agents.isolated_process import Beginning, Source, read_answer
-from vfgym.agents.loading import AGENTS
+from vfgym.agents.loading import AGENTS, name_of_module
 from vfgym.agents.oracle import keep_awaitable
 from vfgym.errors import ConfigurationError, Error, ModelError, WorkerDied, WorkerTimeout
 from vfgym.messages import Message
@@ -75,7 +75,7 @@ class IsolatedAgent:
             raise ConfigurationError(f"answer_seconds must be a number above 0, got {answer_seconds!r}")
         self.name = name
         self._answer_seconds = float(answer_seconds)
-        self._processes = _Processes(name, sandbox, backend)
+        self._processes = _Processes(name_of_module(name, f"agent {name!r}"), sandbox, backend)
         try:
             self._processes.check()
         except RemoteError as error:

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from vfgym.agents.base import Agent, Answering, EpisodeAgent
@@ -24,8 +25,8 @@ def load_agent(name: str) -> Agent:
     """Return an agent by its name, or import one.
 
     Args:
-        name: One of `AGENTS`, or ``module:callable``; the module may lie in the current directory. A class is instantiated
-            without arguments.
+        name: One of `AGENTS`, or ``module:callable``; the module may lie in the current directory, or be given as a file
+            (``agents/mine.py:callable``). A class is instantiated without arguments.
 
     Raises:
         ConfigurationError: If there is no such agent.
@@ -82,12 +83,14 @@ def import_named(module_name: str, needed_by: str) -> Any:
     """Import a module that a user named; it may lie in the current directory.
 
     Args:
-        module_name: Name of the module.
+        module_name: Name of the module, or its file (``agents/mine.py``), whose directory joins Python's path.
         needed_by: What it was named for, as the beginning of a message.
 
     Raises:
         ConfigurationError: If there is no such module.
     """
+    if module_name.endswith(".py"):
+        return _import_file(Path(module_name), needed_by)
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)  # as `python -m` has it
@@ -99,6 +102,36 @@ def import_named(module_name: str, needed_by: str) -> Any:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module is there, and misses something itself
         raise ConfigurationError(f"{needed_by}: there is no module {error.name!r}, neither installed nor in {here}") from error
+
+
+def name_of_module(reference: str, needed_by: str) -> str:
+    """Return a reference by the name of its module where it was given by its file, whose directory joins Python's path.
+
+    Args:
+        reference: ``module:object``, or ``agents/mine.py:object``.
+        needed_by: What it was given for, as the beginning of a message.
+
+    Raises:
+        ConfigurationError: If there is no such file.
+    """
+    module_name, colon, attributes = reference.partition(":")
+    if not module_name.endswith(".py"):
+        return reference
+    file = Path(module_name)
+    if not file.is_file():
+        raise ConfigurationError(f"{needed_by}: there is no file {file}")
+    directory = str(file.parent.resolve())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    return f"{file.stem}{colon}{attributes}"
+
+
+def _import_file(file: Path, needed_by: str) -> Any:
+    """Import a module by its file."""
+    module = import_named(name_of_module(str(file), needed_by), needed_by)
+    if Path(getattr(module, "__file__", None) or "").resolve() != file.resolve():
+        raise ConfigurationError(f"{needed_by}: another module is called {file.stem!r} already, so give {file} another name")
+    return module
 
 
 def as_agent(value: Agent | str) -> Agent:
