@@ -42,7 +42,7 @@ class OpenPage:
     def go(self, route: str) -> None:
         """Open a link into the page."""
         changed = "new Promise(done => { addEventListener('hashchange', () => done(1), {once: true}); location.hash = route; })"
-        self.tab.evaluate(f"route => location.hash === route || {changed}", route)
+        self.tab.evaluate(f"route => location.hash === route || {changed}", route.removesuffix("#"))
 
     def open_details(self) -> None:
         """Open whatever is folded."""

@@ -170,7 +170,7 @@ def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) 
     assert "needle-in-system" in page.text()
     page.tab.keyboard.press("Escape")
     page.tab.wait_for_function("!location.hash.includes('turn')")
-    page.tab.get_by_label("Beside it").select_option(value="")
+    page.tab.get_by_label("Compare with").select_option(value="")
     page.tab.wait_for_function("document.querySelectorAll('article').length === 1")
 
 

@@ -121,6 +121,7 @@ def test_first_words_tell_rollouts_apart() -> None:
     assert said_words(row(completion=[{"role": "assistant", "content": None, "tool_calls": [call]}])) == 'look({"at": 1})'
     assert said_words(row(completion=[{"role": "assistant", "content": ""}])) == "(no text)"
     assert said_words(row(completion=" 4")) == "4"
+    assert said_words(row(completion="<think>Shall I?</think>down")) == "down"
     assert len(said_words(row(completion="word " * 1000))) <= 121
     assert said_words(row(completion=[{"role": "assistant", "content": "down"}] * 99)).endswith("down · …")
     assert (

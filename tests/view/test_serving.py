@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import aiohttp
 import pytest
 
 from tests.commands import run_vfgym
+from tests.programs import SECONDS
 from tests.view.browser import open_browser
 from tests.view.runs import row, write_run
 from vfgym.errors import ConfigurationError
@@ -91,20 +93,27 @@ def test_the_command_follows_a_run_in_a_browser_until_ctrl_c(tmp_path: Path) -> 
     run = write_run(tmp_path / "run", [row()], num_examples=3)
     command = [sys.executable, "-m", "vfgym", "view", str(run), "--serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().split()[0]
-        with open_browser() as browser:
-            tab: Any = browser.new_page()
-            tab.goto(url)
-            tab.wait_for_selector(".rollouts li")
-            tab.get_by_label("Text in them").fill("answer")
-            tab.get_by_text("All numbers").click()
-            add_row(run, json.dumps(row(1)) + "\n")
-            tab.wait_for_function("document.querySelectorAll('.rollouts li').length === 2")
-            assert tab.locator(".more-of-runs details[open]", has_text="All numbers").count() == 1, "what was opened stays open"
-            assert tab.get_by_label("Text in them").input_value() == "answer"
-            assert "Following: 2 rollouts so far." in tab.inner_text("#follow")
-            process.send_signal(signal.SIGINT)
-            tab.wait_for_function("document.getElementById('follow').innerText.includes('the server has stopped')")
-        output, errors = process.communicate()
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[0]
+            with open_browser() as browser:
+                look_at_a_run_that_grows(browser, url, run, stop=lambda: process.send_signal(signal.SIGINT))
+            output, errors = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
     assert (process.returncode, output, errors) == (0, "\nstopped\n", "")
+
+
+def look_at_a_run_that_grows(browser: Any, url: str, run: Path, stop: Callable[[], None]) -> None:
+    tab = browser.new_page()
+    tab.goto(url)
+    tab.wait_for_selector(".rollouts li")
+    tab.get_by_label("Text in them").fill("answer")
+    tab.get_by_text("All numbers").click()
+    add_row(run, json.dumps(row(1)) + "\n")
+    tab.locator(".rollouts li").nth(1).wait_for()
+    assert tab.get_by_label("Text in them").input_value() == "answer"
+    assert tab.locator(".more-of-runs details[open]", has_text="All numbers").count() == 1, "what was opened stays open"
+    tab.get_by_text("Following: 2 rollouts so far.").wait_for()
+    stop()
+    tab.get_by_text("the server has stopped").wait_for()

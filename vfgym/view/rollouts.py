@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from vfgym.codecs.thinking import drop_thinking
 from vfgym.endings import ending_of
 
 _FIRST_WORDS = 120
@@ -92,10 +93,11 @@ def said_words(row: Mapping[str, Any]) -> str:
 
 
 def _words(message: Mapping[str, Any], most: int) -> str:
-    """Return the first words of a message, in one line: of its text, or the tools that it calls."""
+    """Return the first words of a message, in one line: of its text without its thinking, and of the tools that it calls."""
     words = ""
     for text in _texts(message):
-        words = f"{words} {' '.join(text[: 4 * most].split())}".strip()
+        said, _ = drop_thinking(text)
+        words = f"{words} {' '.join(said[: 4 * most].split())}".strip()
         if len(words) > most:
             return f"{words[:most].rstrip()}…"
     return words

@@ -21,7 +21,7 @@ function show() {
   if (isRollout && where.run === null) where.run = 0;
   const focused = document.activeElement?.id, [from, to] = [document.activeElement?.selectionStart, document.activeElement?.selectionEnd];
   const open = new Set([...main.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
-  stepper?.stop();
+  stepper?.leave();
   stepper = null;
   put(main, isRollout ? rolloutView(where) : overview(where));
   const name = isRollout ? `${where.run} ${where.example} ${where.rollout}` : "";
@@ -64,7 +64,8 @@ function take(unpacked) {
 }
 async function unpack() {
   const packed = atob(document.getElementById("data").textContent);
-  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const bytes = new Uint8Array(packed.length);
+  for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
   return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
 }
 // A page that is served asks for what is new, until its server has gone.

@@ -25,7 +25,7 @@ function conversation(row, asked) {
   if (asked === null || !turns.length) return messagesOf(row, all, 0, all.length, notes, name, null);
   const turn = Math.min(asked, turns.length - 1); // a rollout that is shorter than the one beside it stays at its end
   const board = boardUntil(all, turns[turn].to, name);
-  const talk = h("div", { class: "talk" }, messagesOf(row, all, turns[turn].from, turns[turn].to, notes, name, board), turns[turn].isEnd && outcome(row));
+  const talk = h("div", { class: "talk" }, messagesOf(row, all, turns[turn].from, turns[turn].to, notes, name, board), turn === turns.length - 1 && outcome(row));
   return board ? h("div", { class: "game" }, h("div", { class: "stage" }, board.element, board.at < turns[turn].from && h("p", { class: "label" }, "from an earlier turn")), talk) : talk;
 }
 function boardUntil(all, to, name) {
@@ -99,7 +99,7 @@ function rolloutView(where) {
   const shown = [[run, row], ...(beside === null ? [] : [[data.runs[beside], partner(beside)]])];
   const to = (offset) => rows[at + offset] && toRollout(rows[at + offset].run, rows[at + offset].row, { beside: where.beside, turn: where.turn && "1" });
   const neighbour = (text, name, offset) => button(text, { id: name.split(" ")[0].toLowerCase(), "aria-label": name, title: name, disabled: !to(offset), onclick: () => location.replace(to(offset)) });
-  const choice = select({ id: "beside", "aria-label": "Beside it", onchange: (event) => location.replace(toRollout(where.run, row, { turn: where.turn, beside: event.target.value || null })) }, [["", "beside it …"], ...others.map((index) => [String(index), `beside ${data.runs[index].label}`])], String(beside ?? ""));
+  const choice = select({ id: "beside", "aria-label": "Compare with", onchange: (event) => location.replace(toRollout(where.run, row, { turn: where.turn, beside: event.target.value || null })) }, [["", "compare with …"], ...others.map((index) => [String(index), `with ${data.runs[index].label}`])], String(beside ?? ""));
   const columns = h("div", { class: `columns${shown.length > 1 ? " two" : ""}` });
   const render = (turn) => put(columns, shown.map(([each, its]) => rolloutArticle(each, its, turn, shown.length > 1)));
   const longest = shown.map(([, each]) => each).reduce((a, b) => (turnsOf(b).length > turnsOf(a).length ? b : a));
@@ -111,9 +111,8 @@ function rolloutView(where) {
 // Whatever moves from turn to turn: keys, a slider, buttons, a clock.
 let stepper = null;
 function player(where, row, turns, render) {
-  stepper?.stop();
   const last = turns.length - 1, isOn = () => turn !== null;
-  let turn = where.turn === null || !turns.length || isPrinting ? null : Math.min(Math.max(Number(where.turn) || 1, 1), last + 1) - 1, clock = null;
+  let turn = where.turn === null || !turns.length || isPrinting ? null : Math.min(Math.max(Number(where.turn) || 1, 1), last + 1) - 1, clock = null, written = null;
   const slider = h("input", { type: "range", id: "turns", min: 1, max: last + 1, value: 1, "aria-label": "Turn", oninput: (event) => go(Number(event.target.value) - 1) });
   const label = h("span", { id: "turn", class: "turn" });
   const back = button("◀", { "aria-label": "Previous turn", title: "Previous turn (←)", onclick: () => go(turn - 1) });
@@ -133,7 +132,8 @@ function player(where, row, turns, render) {
   const go = (to) => {
     turn = to === null ? null : Math.min(Math.max(to, 0), last);
     if (turn === null || turn === last) stop();
-    history.replaceState(null, "", toRollout(where.run, row, { turn: isOn() ? turn + 1 : null, beside: where.beside }));
+    clearTimeout(written); // browsers refuse to write the address for each step of a slider
+    written = setTimeout(() => history.replaceState(null, "", toRollout(where.run, row, { turn: isOn() ? turn + 1 : null, beside: where.beside })), 150);
     paint();
     say(label.textContent);
   };
@@ -143,8 +143,8 @@ function player(where, row, turns, render) {
     clock = setInterval(() => go(turn + 1), 900);
     go(isOn() && turn < last ? turn : 0);
   };
-  stepper = { stop, toggle, step: (by) => go(isOn() ? turn + by : by > 0 ? 0 : last), whole: () => go(null) };
-  if (!turns.length) { render(null); stepper = null; return null; }
+  stepper = { leave: () => { stop(); clearTimeout(written); }, toggle, step: (by) => go(isOn() ? turn + by : by > 0 ? 0 : last), whole: () => go(null) };
   paint();
+  if (!turns.length) { stepper = null; return null; }
   return h("div", { class: "bar player no-print", role: "group", "aria-label": "Turns" }, whole, back, play, next, slider, label);
 }

@@ -86,7 +86,7 @@ function listedRows(render) {
   const go = (page) => () => { list.page = page; render(); say(`Page ${page + 1} of ${last + 1}`); document.getElementById("count").scrollIntoView(); };
   const shown = isPrinting ? rows : rows.slice(list.page * PAGE_SIZE, (list.page + 1) * PAGE_SIZE);
   const columns = [data.runs.length > 1 && "run", rows.some((each) => each.row.tokens !== null) && "tokens"].filter(Boolean);
-  const sorted = (name, text) => button(text, { class: "head", "aria-pressed": String(list.sort.replace("-", "") === name), "aria-label": `Sort by ${text}`, onclick: () => {
+  const sorted = (name, text) => button([text, { [name]: " ↑", [`-${name}`]: " ↓" }[list.sort]], { class: "head", "aria-pressed": String(list.sort.replace("-", "") === name), "aria-label": `Sort by ${text}`, onclick: () => {
     list.sort = list.sort === name ? `-${name}` : name;
     document.getElementById("by-sort").value = list.sort;
     render();
@@ -94,7 +94,7 @@ function listedRows(render) {
   return [
     h("p", { id: "count", class: "soft" }, `${number(rows.length)} of ${count(listed.length, "rollout")}`),
     rows.length ? h("div", { class: `rollouts ${columns.map((name) => `with-${name}`).join(" ")}` },
-      h("div", { class: "heads", role: "group", "aria-label": "Order of the rollouts" }, sorted("task", "task"), sorted("reward", "reward"), columns.includes("run") && h("span", {}, "run"), h("span", {}, "ended"), sorted("turns", "turns"), columns.includes("tokens") && sorted("tokens", "tokens"), h("span", {}, "first words")),
+      h("div", { class: "heads", role: "group", "aria-label": "Order of the rollouts" }, sorted("task", "task/rollout"), sorted("reward", "reward"), columns.includes("run") && h("span", {}, "run"), h("span", {}, "ended"), sorted("turns", "turns"), columns.includes("tokens") && sorted("tokens", "tokens"), h("span", {}, "first words")),
       h("ul", {}, shown.map((each) => h("li", {}, rolloutLink(each, columns))))) : h("p", {}, "None matches: clear a filter."),
     last > 0 && !isPrinting && h("div", { class: "bar no-print", role: "group", "aria-label": "Pages of rollouts" }, button("Previous page", { disabled: list.page === 0, onclick: go(list.page - 1) }),
       h("span", {}, `Page ${list.page + 1} of ${last + 1}`), button("Next page", { disabled: list.page === last, onclick: go(list.page + 1) }))];
