@@ -8,7 +8,7 @@ from vfgym.agents import RandomAgent
 
 def stick_at_seventeen(observation: list[vfgym.Message], info: dict[str, Any]) -> str:
     """Hit below 17, else stick."""
-    own_sum, dealers_card, has_usable_ace = info["native_observation"]
+    own_sum, _dealers_card, _has_usable_ace = info["native_observation"]
     return "Hit" if own_sum < 17 else "Stick"
 
 

@@ -59,7 +59,7 @@ def test_registering_again_changes_nothing() -> None:
 
 def test_registering_imports_nothing_behind_the_ids() -> None:
     """The packages are imported when an environment is made."""
-    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.registration.list_registered_ids()))"
+    program = "import sys, vfgym.registration as r; r.register_all(); print('reasoning_gym' in sys.modules, len(r.list_registered_ids()))"
     result = run_python(program, "-W", "error")
     assert result.stdout.split() == ["False", str(len(registration.list_registered_ids()))], result.stderr
 

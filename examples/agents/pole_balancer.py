@@ -10,7 +10,7 @@ import vfgym
 
 def balance(observation: list[vfgym.Message], info: dict[str, Any]) -> str:
     """Push the cart to where the pole falls."""
-    position, velocity, angle, angular_velocity = info["native_observation"]
+    _position, _velocity, angle, angular_velocity = info["native_observation"]
     left, right = info["legal_actions"]
     return right if angle + 0.5 * angular_velocity > 0 else left
 

@@ -61,7 +61,7 @@ def test_what_an_environment_takes_is_what_its_signature_shows(cls: type[ChatEnv
 def test_functions_that_make_environments_show_what_these_take() -> None:
     shown = inspect.signature(vfgym.to_chat).parameters
     assert {"observe", "as_tool", "max_turns", "rubric"} <= shown.keys()
-    assert list(shown)[0] == "env"
+    assert next(iter(shown)) == "env"
     assert shown["game_options"].kind is inspect.Parameter.VAR_KEYWORD
     shown = inspect.signature(vfgym.from_openenv).parameters
     assert {"url", "max_turns", "rubric"} <= shown.keys()

@@ -97,7 +97,8 @@ def test_pettingzoo_tells_what_its_environment_observes() -> None:
         assert data_equivalence(info["native_observation"], table.env.observe(info["player"]))
         info["native_observation"]["action_mask"][:] = 0
         *_, terminated, truncated, info = env.step(info["legal_actions"][0])
-    assert not (terminated or truncated)
+    assert not terminated
+    assert not truncated
 
 
 def test_reasoning_gym_tells_the_question_and_never_the_answer() -> None:
