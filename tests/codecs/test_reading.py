@@ -143,7 +143,10 @@ READABLE = [
     (BITS, "[true, 0, 1.0]", np.array([1, 0, 1], np.int8)),
     (PAD, "[up, ON]", np.array([1, 1])),
     (SAY, "it's me", "it's me"),
-    (SAY, "'me'", "'me'"),
+    (SAY, "'me'", "me"),
+    (SAY, "> me", "me"),
+    (SAY, "**it's me.**", "it's me"),
+    (SAY, "<action>`me`</action>", "me"),
     (SAY, '"me"', "me"),
     (SAY, "Action: me", "me"),
     (SAY, "So:\n<action> me </action>", "me"),
@@ -597,7 +600,7 @@ LISTINGS = [
     (GRID, "a 2 x 2 array (nested lists) of whole numbers, each from 0 to 3"),
     (BITS, "a list of 3 whole numbers, each from 0 to 1"),
     (PAD, "[<0 (noop), 1 (up), 2 (down)>, <0 (off), 1 (on)>]"),
-    (SAY, 'a text of 1 to 20 characters out of "[ \'a-z]"'),
+    (SAY, 'a text of 1 to 20 characters (lower-case letters, spaces, any of "\'")'),
     (LIST, "[<0, 1, 2>, ...], of any length"),
     (
         codec_for(gs.OneOf([gs.Discrete(2), gs.Box(0, 1, ())])),
@@ -620,7 +623,7 @@ def test_a_long_listing_shows_its_ends() -> None:
     assert listing.endswith(", ..., 97 (cell 97), 98 (cell 98), 99 (cell 99)")
 
 
-EXAMPLES = [(MOVES, "down"), (WIDE, "499999"), (DRIVE, "[0.5, 0.75]"), (GRID, "[[2, 2], [2, 2]]"), (SAY, "abcde"), (LIST, "[1, 1]")]
+EXAMPLES = [(MOVES, "down"), (WIDE, "499999"), (DRIVE, "[0.5, 0.75]"), (GRID, "[[2, 2], [2, 2]]"), (SAY, "look"), (LIST, "[1, 1]")]
 
 
 @pytest.mark.parametrize(("codec", "example"), EXAMPLES, ids=lambda value: repr(value)[:40])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import string
 from typing import Any
 
 import gymnasium as gym
@@ -18,12 +20,34 @@ from vfgym.codecs.relaxed import read_json
 from vfgym.codecs.thinking import MARKUP
 from vfgym.errors import ConfigurationError, InvalidAction
 
+_EXAMPLES = ("look", "hello")
+"""Texts that are shown as an example, where a space holds them."""
+
 _EXAMPLE_LENGTH = 5
 _LONGEST_ESCAPE = 12
 """Characters that one character takes in JSON, at most."""
+_LONGEST_RUN = 3
+"""Characters of a run that a listing writes out."""
 _MOST_RANGES = 12
 """Runs of neighbouring characters that a listing shows."""
 _QUOTES = "\"'`"
+_PAIRS = ("**", "__", "*", "_", "`", '"', "'", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb")
+"""Emphasis and quotes that may stand around a text: the same sign at both ends, or an opening and a closing one."""
+
+_MOST_SET_ASIDE = 6
+"""Forms around each other that are set aside."""
+
+_ENDS_SENTENCES = re.compile(r"[.!?]")
+_KINDS = {
+    "letters": string.ascii_letters,
+    "lower-case letters": string.ascii_lowercase,
+    "capital letters": string.ascii_uppercase,
+    "digits": string.digits,
+    "punctuation": string.punctuation,
+    "spaces": " ",
+    "line breaks": "\n",
+}
+"""Characters that a listing names together, if a space has all of a kind that was not named yet."""
 
 
 class TextCodec(Codec):
@@ -56,11 +80,7 @@ class TextCodec(Codec):
             short, long = space.min_length, space.max_length
             self.longest = _LONGEST_ESCAPE * long
             self._length = f" of {long} characters" if short == long else f" of {short} to {long} characters"
-            if len(ranges) <= _MOST_RANGES:
-                listed = "".join(
-                    f"{first}-{last}" if ord(last) - ord(first) > 1 else "".join({first: 0, last: 0}) for first, last in ranges
-                )
-                self._characters = f" out of {json.dumps(f'[{listed}]', ensure_ascii=False)}"
+            self._characters = _characters_in_words(space.characters)
 
     def to_json(self, action: Any) -> str:
         """Return the text itself."""
@@ -93,14 +113,17 @@ class TextCodec(Codec):
         return content if self.space.contains(content) else None
 
     def match(self, text: str, where: Where) -> str | None:
-        """Return a text that the space contains, as it is, without quotes or without punctuation: what is marked, or one line alone.
+        """Return a text that the space contains: what is marked, or one line alone.
+
+        Emphasis and quotes around it, a ``>`` before it, and the full stop of a single sentence are set aside where the space contains the
+        rest. A JSON string keeps them.
 
         Raises:
             ActionNotFound: If it is one, and the space does not contain it.
         """
         if where is Where.LAST_LINE or (where is Where.WHOLE_ANSWER and ("\n" in text or has_marks(text))):
             return None
-        forms = (text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
+        forms = (_without_form(text), text, text.strip(_QUOTES), text.rstrip(".!").strip(_QUOTES))
         fitting: list[str] = [form for form in forms if self.space.contains(form)]
         if fitting:
             return fitting[0]
@@ -114,6 +137,9 @@ class TextCodec(Codec):
         """Return a short text."""
         if not isinstance(self.space, gym.spaces.Text):
             return str(seeded_sample(self.space))
+        example = next((each for each in _EXAMPLES if self.space.contains(each)), None)
+        if example is not None:
+            return example
         length = min(max(_EXAMPLE_LENGTH, self.space.min_length), self.space.max_length)
         characters = [each for each in self.space.character_list if each.isalpha()] or self.space.character_list
         return "".join(itertools.islice(itertools.cycle(characters), length))
@@ -180,6 +206,49 @@ class OwnJsonCodec(Codec):
 def _unknown_kind(space: Space, names: Any) -> Codec:
     """Return the codec of a space of a class that nobody registered: of strings, or by its own JSON."""
     return TextCodec(space, names) if space.dtype is not None and space.dtype.kind == "U" else OwnJsonCodec(space, names)
+
+
+def _without_form(text: str) -> str:
+    """Return a text without emphasis and quotes around it, a prompt's sign before it, and the full stop of a single sentence.
+
+    >>> _without_form("> **open the door.**"), _without_form("I agree. Let us go."), _without_form("wait...")
+    ('open the door', 'I agree. Let us go.', 'wait...')
+    """
+    for _ in range(_MOST_SET_ASIDE):
+        before = text
+        text = text.removeprefix(">").strip()
+        for pair in _PAIRS:
+            opening, closing = (pair[0], pair[1]) if pair[0] != pair[-1] else (pair, pair)
+            inner = text[len(opening) : -len(closing)]
+            if inner.strip() and text.startswith(opening) and text.endswith(closing) and opening not in inner and closing not in inner:
+                text = inner.strip()
+                break
+        if text.endswith(".") and not _ENDS_SENTENCES.search(text, 0, len(text) - 1):
+            text = text[:-1]
+        if text == before:
+            break
+    return text
+
+
+def _characters_in_words(characters: str) -> str:
+    """Return of what a text may consist, in words and in parentheses; empty where that would take too many.
+
+    >>> _characters_in_words(string.printable), _characters_in_words("abc 0123456789")
+    (' (letters, digits, punctuation, spaces, line breaks)', ' (digits, spaces, any of "abc")')
+    """
+    left, kinds = set(characters), []
+    for kind, members in _KINDS.items():
+        if left.issuperset(members):
+            kinds.append(kind)
+            left -= set(members)
+    others = "".join(sorted(each for each in left if not each.isspace()))
+    if len(_ranges(others)) > _MOST_RANGES:
+        return ""
+    if others:
+        runs = ((first, "".join(map(chr, range(ord(first), ord(last) + 1)))) for first, last in _ranges(others))
+        listed = "".join(run if len(run) <= _LONGEST_RUN else f"{first}-{run[-1]}" for first, run in runs)
+        kinds.append(f"any of {json.dumps(listed, ensure_ascii=False)}")
+    return f" ({', '.join(kinds)})" if kinds else ""
 
 
 def _ranges(characters: str) -> list[tuple[str, str]]:

@@ -89,6 +89,23 @@ def find_commands(space: gym.Space[Any], info: Mapping[str, Any]) -> list[str] |
     return [*map(str, info[COMMANDS])]
 
 
+def as_command(text: str, commands: Sequence[str]) -> str:
+    """Return the command that a text is, its case, its spaces and final punctuation aside; the text itself, where it is none of them.
+
+    >>> as_command("Open  mailbox", ["look", "open mailbox"]), as_command("dance", ["look"])
+    ('open mailbox', 'dance')
+    """
+    if text in commands:
+        return text
+    written = _plain_command(text)
+    same = [command for command in commands if _plain_command(command) == written]
+    return same[0] if len(same) == 1 else text
+
+
+def _plain_command(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!")
+
+
 def mask_of(space: gym.Space[Any], given: Any) -> Any:
     """Return what an environment gives as a mask in the form in which the space's `sample` takes it.
 

@@ -28,7 +28,7 @@ from vfgym.tasks import as_integer
 from vfgym.wrappers.games.action_lists import ActionLists
 from vfgym.wrappers.games.answers import ActionSampler, Answers
 from vfgym.wrappers.games.game import GameEnv
-from vfgym.wrappers.games.masks import find_commands, find_mask, mask_of
+from vfgym.wrappers.games.masks import as_command, find_commands, find_mask, mask_of
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turns import NATIVE_OBSERVATION, GameState, Turn, copy_info, copy_value
@@ -227,6 +227,7 @@ class GymnasiumGame(GameEnv):
         self.codec = codec_for(game.action_space, action_names)
         self._lists = ActionLists(self.codec, most, as_tool=as_tool, game=name) if (most := self.max_actions_per_turn) > 1 else None
         self.answers = self._lists or Answers(self.codec, as_tool=as_tool, game=name)
+        self._takes_text = game.action_space.dtype == np.dtype(str)
         is_discrete = isinstance(game.action_space, gym.spaces.Discrete)
         self._all_actions = _texts_of_all(game.action_space, self.codec)
         """The texts of all actions, where they are numbered one by one and few enough to be listed at each move."""
@@ -308,6 +309,9 @@ class GymnasiumGame(GameEnv):
             actions = (copy.deepcopy(self._noop) if self.on_invalid == "noop" else self._random_action(state),)
             self.note_invalid_answer(state)
             note = f"{error} Instead, {self.codec.encode(actions[0])} was played."
+        commands = find_commands(self.codec.space, state.game_state.game_info) if self._takes_text else None
+        if commands:
+            actions = [as_command(action, commands) for action in actions]
         earned, count = 0.0, 0
         for action in actions:
             played = game.step(action)
