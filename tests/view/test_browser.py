@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,20 +159,20 @@ def test_turns_by_keys_and_two_runs_side_by_side(rich_page: Path, browser: Any) 
     assert first["x"] < second["x"]
     assert abs(first["y"] - second["y"]) < 50
     page.tab.keyboard.press("ArrowRight")
-    page.tab.wait_for_function("location.hash.includes('turn=1')")
+    page.tab.wait_for_url(re.compile("turn=1"))
     page.tab.keyboard.press("ArrowRight")
-    page.tab.wait_for_function("location.hash.includes('turn=2')")
+    page.tab.wait_for_url(re.compile("turn=2"))
     assert page.text("#turn") == "Turn 2 of 2"
     assert page.tab.locator(".stage img").count() == 2, "the image stays in sight, in both"
     assert "needle-in-tool" in page.text()
     assert "needle-in-system" not in page.text()
     page.tab.keyboard.press("ArrowLeft")
-    page.tab.wait_for_function("location.hash.includes('turn=1')")
+    page.tab.wait_for_url(re.compile("turn=1"))
     assert "needle-in-system" in page.text()
     page.tab.keyboard.press("Escape")
-    page.tab.wait_for_function("!location.hash.includes('turn')")
+    page.tab.wait_for_url(re.compile("rollout=0&beside=1$"))
     page.tab.get_by_label("Compare with").select_option(value="")
-    page.tab.wait_for_function("document.querySelectorAll('article').length === 1")
+    page.tab.locator("article").nth(1).wait_for(state="detached")
 
 
 def test_a_link_opens_its_rollout(rich_page: Path, browser: Any) -> None:

@@ -89,7 +89,7 @@ def remarks_on(
     if None in lowered:
         finished = summary["avg_reward_finished"]
         others = "" if finished is None else f"; that of the others is {finished:.3f}"
-        which = f"{len(lowered)} of {len(rows)} rollouts that failed or were cut"
+        which = f"{lowered.count(None)} of {len(rows)} rollouts that failed or were cut"
         remarks.append(f"there is no mean, since nothing says with what to count {which}{others} (give the environment failure_reward=...)")
     elif lowered:
         lowest, highest = (f"{end(number for number in lowered if number is not None):g}" for end in (min, max))

@@ -205,7 +205,8 @@ def _environment(findings: EnvironmentFindings, reports: Sequence[RunReport]) ->
 
 
 def _estimate(value: float | None, interval: Sequence[float] | None, sign: str = "") -> dict[str, Any]:
-    return {"value": value, "interval": interval, "text": format_estimate(value, interval, sign)}
+    text = "not known" if value is None else format_estimate(value, interval, sign)
+    return {"value": value, "interval": interval, "text": text}
 
 
 def _scale(ticks: Sequence[float] | None) -> list[tuple[float, str]] | None:

@@ -64,7 +64,7 @@ function otherSteps(row) {
 function outcome(row) {
   return h("p", { class: "outcome" }, h("strong", {}, `Reward ${number(row.reward)}`), ` · ${row.failure ? `failed: ${row.failure[0]}` : row.ended}`);
 }
-const nameOf = (run, row, isShort) => [run.env, isShort ? "" : ` · ${run.label}`, " · task ", h("span", { class: "id" }, row.example), ", rollout ", h("span", { class: "id" }, row.rollout)];
+const titleOf = (run, row, isShort) => [run.env, isShort ? "" : ` · ${run.label}`, " · task ", h("span", { class: "id" }, row.example), ", rollout ", h("span", { class: "id" }, row.rollout)];
 function facts(row) {
   const counted = row.counted !== row.reward && [" (counts with ", row.counted === null ? "nothing" : number(row.counted), ")"];
   return h("p", { class: "facts" }, h("span", {}, "reward ", h("strong", {}, number(row.reward)), counted), h("span", { class: row.failure ? "bad" : null }, row.ended),
@@ -106,7 +106,7 @@ function rolloutView(where) {
   return [
     h("div", { class: "bar top no-print" }, back, others.length > 0 && choice,
       h("span", { class: "neighbours" }, neighbour("‹", "Previous rollout", -1), h("span", {}, `${number(at + 1)} of ${number(rows.length)}`), neighbour("›", "Next rollout", 1))),
-    h("h1", { id: "title", tabindex: "-1" }, nameOf(run, row, shown.length > 1)), shown.length === 1 && facts(row), player(where, row, turnsOf(longest), render), columns];
+    h("h1", { id: "title", tabindex: "-1" }, titleOf(run, row, shown.length > 1)), shown.length === 1 && facts(row), player(where, row, turnsOf(longest), render), columns];
 }
 // Whatever moves from turn to turn: keys, a slider, buttons, a clock.
 let stepper = null;

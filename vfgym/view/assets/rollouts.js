@@ -71,7 +71,7 @@ function rolloutList(where) {
   return h("section", { "aria-labelledby": "rollouts" }, h("h2", { id: "rollouts", tabindex: "-1" }, "Rollouts"),
     h("details", { class: "filters", open: innerWidth > 760 || Object.keys(NO_FILTER).some((name) => list[name]) }, h("summary", {}, "Filter and sort"), h("form", { role: "search", "aria-label": "Filter the rollouts", onsubmit: (event) => event.preventDefault() },
       input("text", "Text in them", { type: "search" }),
-      data.runs.length > 1 && choice("run", "Run", [["", "all runs"], ...data.runs.map((run, index) => [String(index), data.environments.length > 1 ? `${run.env}: ${run.label}` : run.label])]),
+      data.runs.length > 1 && choice("run", "Run", [["", "all runs"], ...data.runs.map((run, index) => [String(index), nameOf(run)])]),
       choice("ended", "Ended", [["", "in any way"], ...endings.map((name) => [name, name])]),
       troubles.length > 0 && choice("trouble", "Trouble", [["", "any or none"], ["any", "any"], ["none", "none"], ...troubles.map((title) => [title, title])]),
       input("least", "Reward from", { type: "number", step: "any" }), input("most", "Reward to", { type: "number", step: "any" }),
@@ -103,9 +103,9 @@ function rolloutLink({ run, row }, columns) {
   return h("a", { href: toRollout(run, row) },
     h("span", { class: "id" }, hidden("task "), `${row.example}/${row.rollout}`),
     h("span", { class: "reward" }, hidden("reward "), number(rewardOf(row))),
-    columns.includes("run") && h("span", { class: "run" }, data.runs[run].label),
+    columns.includes("run") && h("span", { class: "run" }, nameOf(data.runs[run])),
     h("span", { class: row.failure ? "ended bad" : "ended" }, row.failure ? `failed: ${row.failure[0]}` : row.ended),
     h("span", { class: "turns" }, number(row.turns), h("span", { class: "unit" }, row.turns === 1 ? " turn" : " turns")),
-    columns.includes("tokens") && h("span", { class: "tokens" }, number(row.tokens, 0), h("span", { class: "unit" }, " tokens")),
+    columns.includes("tokens") && h("span", { class: row.tokens === null ? "tokens unknown" : "tokens" }, number(row.tokens, 0), h("span", { class: "unit" }, " tokens")),
     h("span", { class: "words" }, row.asked && h("span", { class: "soft" }, row.asked, " → "), row.failure ? row.failure[1].slice(0, 160) : row.said));
 }
