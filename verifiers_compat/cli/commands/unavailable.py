@@ -13,8 +13,8 @@ from vfgym.output.terminal import echo
 _TRAINER = "no trainer is part of this package. Train with one of those that its guide of training names (TRL, verl, SkyRL, ...)"
 
 REASONS: Mapping[str, str] = {
-    "vf-build": "images of OpenEnv projects are not built here. `docker build -t NAME environments/my_env/my_env/proj` makes one, whose NAME"
-    " goes into proj/.build.json; vf.OpenEnvEnv(url=...) needs none",
+    "vf-build": "images of OpenEnv projects are not built here. `docker build -t NAME PROJECT` makes one, whose NAME goes into the"
+    " .build.json of the project; vf.OpenEnvEnv(url=...) needs none",
     "vf-rl": _TRAINER,
     "vf-train": _TRAINER,
     "vf-vllm": "no inference server is part of this package. Start vLLM as its own pages say (`vllm serve MODEL`), and name its URL"
