@@ -81,3 +81,25 @@ def test_lines_in_descriptions_of_arguments_stay(vf: Any) -> None:
     for definition in (convert_func_to_tool_def(tool), vf.ToolEnv(dataset=[{"question": "?"}], tools=[tool]).tool_defs[0]):
         described = [each["description"] for each in definition.parameters["properties"].values()]
         assert described == ['What to look for:\n- words\n- "phrases"\n\nin any language.', "Most results."]
+
+
+async def test_older_results_had_states_and_say_what_to_ask_for(vf: Any) -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "?"}], rubric=vf.Rubric(lambda: 1.0))
+    results = await env.evaluate(Model(), "m", state_columns=["trajectory_id"])
+    assert results["reward"] == [1.0]
+    assert results["outputs"][0]["trajectory_id"]
+    for ask in (lambda: results["state"], lambda: results.state):
+        with pytest.raises((KeyError, AttributeError), match=r"ask for what you need of them with state_columns=\["):
+            ask()
+
+
+async def test_a_row_for_no_environment_of_a_group_fails_alone(vf: Any) -> None:
+    rubric = vf.Rubric(lambda: 1.0)
+    members = [vf.SingleTurnEnv(dataset=[{"question": "?"}], rubric=rubric) for _ in range(2)]
+    group = vf.EnvGroup(envs=members, env_names=["sums", "words"])
+    rows = [{"prompt": INNER["prompt"], "example_id": i, "info": {"env_id": name}} for i, name in enumerate(("words", "verbs"))]
+    fine, wrong = (await group.generate(rows, Model(), "m"))["outputs"]
+    assert (fine["reward"], fine["error"]) == (1.0, None)
+    assert "sums, words" in wrong["error"]["error_chain_repr"]
+    assert "'verbs'" in wrong["error"]["error_chain_repr"]
+    assert wrong["reward"] == 0.0
