@@ -38,10 +38,16 @@ REQUIREMENTS: Mapping[str, Sequence[str]] = {
     "art": ["openpipe-art==0.5.18", "-e", OURS],
     "rllm": ["rllm-model-gateway==0.1.0", "-e", OURS],  # rllm itself is not on PyPI
     "openenv": ["openenv==0.10.0"],  # it needs mcp below 2
+    # Games of others. nle says that it needs Gymnasium 1.2, and runs with 1.4 (see `ALONE`).
+    "games": [
+        *("crafter==1.8.3", "flappy-bird-gymnasium==0.4.0", "highway-env==1.12.1", "minatar==1.0.15", "mpe2==1.1.1", "popgym==1.0.7"),
+        *("scienceworld==1.2.3", "textworld==1.7.0", "textworld-express==1.1.0", "vizdoom==1.3.2", "setuptools<80"),
+        *("pettingzoo[butterfly]==1.27.0", "-e", f"{OURS}[images,pettingzoo]"),
+    ],
 }
 """What is installed for each."""
 
-ALONE: Mapping[str, str] = {"areal": "areal==1.0.4"}
+ALONE: Mapping[str, str] = {"areal": "areal==1.0.4", "games": "nle==1.3.0"}
 """What is installed after that, without what it names."""
 
 
