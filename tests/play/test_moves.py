@@ -70,7 +70,7 @@ def test_refusals_speak_to_people(env_id: str, line: str, told: str) -> None:
 def test_where_nobody_knows_the_moves_the_game_itself_says_what_is_wrong() -> None:
     _, text = play(make_game("textarena/Wordle-v0"), "I have no idea at all")
     assert "is not a move. Type" not in text
-    assert "it was not played and costs no turn" in text
+    assert "it was not played and costs no turn; /rules shows the rules" in text
 
 
 @pytest.mark.parametrize("arguments", [{}, {"observe": "image"}, {"observe": "both"}], ids=str)
@@ -175,3 +175,19 @@ def test_a_player_who_leaves_while_the_game_is_handed_over_is_asked() -> None:
     game, text = play(make_game("textarena/TicTacToe-v0", opponents="self"), "[0]", None, None, None)
     assert "Leave the game?" in text
     assert game.state["stop_condition"] == "quit"
+
+
+def test_a_line_that_divides_is_as_wide_as_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    Wide().say("=" * 60 + "\n" + "- " * 40)
+    assert capsys.readouterr().out.splitlines()[0] == "=" * 45
+
+
+def test_what_the_game_said_last_is_not_said_again() -> None:
+    _, text = play(make("gymnasium/FrozenLake-v1", is_slippery=False), "down", "right")
+    assert text.count("The game is over.") == 1
+
+
+def test_moves_beside_an_image_are_not_listed_again() -> None:
+    pytest.importorskip("pygame", reason="needs the extra classic")
+    _, text = play(make("gymnasium/FrozenLake-v1", observe="image"), "down")
+    assert "(legal moves" not in text

@@ -53,7 +53,7 @@ def test_a_game_is_played_saved_and_recorded(directory: Path) -> None:
     assert seen.exit_code == 0, seen.text
     for part in ("You are playing FrozenLake", "is not a move", "costs no turn", "taken back", "Leave the game?", "F[H]FH"):
         assert part in seen.text
-    assert "The game is over.\nYour reward: 0\n  game_reward: 0\n  num_turns: 2\n" in seen.text
+    assert "The game is over.\n\nYour reward: 0\n  game_reward: 0\n  num_turns: 2\n" in seen.text
     assert max(map(len, seen.text[seen.text.index(GAME) : seen.text.index("saved in")].splitlines())) <= 45
     row = saved_row(directory, env_args={"is_slippery": False})
     assert (row["stop_condition"], row["seed"], answers(row)) == ("game_over", 1, ["down", "right"])

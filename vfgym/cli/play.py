@@ -101,7 +101,7 @@ def _play(settings: PlaySettings, env: gym.Env[Any, Any], recording: Recording |
             screen.say_as_is(f"the game so far is saved in {saved.path}")
             raise
         row = saved.write(failure)
-    if row["stop_condition"] == QUIT:
+    if row["stop_condition"] == QUIT and code is Exit.INTERRUPTED:  # who was asked knows it
         screen.say("You left before the end; the game is saved unfinished.")
     screen.say_as_is(f"saved in {saved.path}")
     if recording is not None:

@@ -29,6 +29,8 @@ QUIT = "quit"
 MOST_MOMENTS = 100
 """Moves that can be taken back, the last ones: each is a copy of the game."""
 
+NOT_A_MOVE = "that is not a move: it was not played and costs no turn"
+
 NO_GOING_BACK = "this environment cannot go back in an episode"
 
 
@@ -50,7 +52,7 @@ class Refusal:
     """What is told of a line that was not played: it is not a move, or what it needed could not be reached."""
 
     messages: list[Message]
-    consequence: str = "that is not a move: it was not played and costs no turn"
+    consequence: str = NOT_A_MOVE
 
 
 class Game:
@@ -166,7 +168,9 @@ class Game:
         self.help["refused"] += 1
         typed = None if message.get("tool_calls") else content_text(message["content"])
         explained = explain_refusal(self, typed, "\n".join(content_text(each["content"]) for each in reply))
-        return Refusal(reply if explained is None else [self.definition.message_types["user"](explained)])
+        if explained is None:
+            return Refusal(reply, f"{NOT_A_MOVE}; /rules shows the rules")
+        return Refusal([self.definition.message_types["user"](explained)])
 
     def undo(self) -> None:
         """Go back before the last move that was played. It needs `num_undoable` of at least 1."""

@@ -89,6 +89,8 @@ class Screen:
 
     def _wrap(self, line: str) -> Sequence[str]:
         shown = display_text(line)
+        if cell_len(shown) > self.width and len({*shown.strip()}) == 1:  # it only divides what is above from what is below
+            return [shown[: self.width]]
         if cell_len(shown) <= self.width or not _is_sentence(shown):
             return [shown.replace(_FIRM_SPACE, " ")]
         indent = len(shown) - len(shown.lstrip())

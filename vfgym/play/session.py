@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vfgym.envs.seat import Action, new_since
-from vfgym.messages import AssistantMessage, Message, ToolCall
+from vfgym.messages import AssistantMessage, Message, ToolCall, content_text
 from vfgym.play.ending import describe_end, player_name
 from vfgym.play.forms import FormLeft, WrongArgument, explain, fill_form, read_arguments, signature
 from vfgym.play.game import Game
@@ -225,9 +225,11 @@ class Session:
         new = self._new_messages()
         # Of an observation that goes on from none (with limited history, say), all but the end was shown in others.
         goes_on = not self._displayed or len(new) < len(self._game.observation)
-        self._screen.show(new if goes_on else [message for message in new[-1:] if message["role"] != "assistant"])
+        shown = new if goes_on else [message for message in new[-1:] if message["role"] != "assistant"]
+        self._screen.show(shown)
         for line in describe_end(self._game):
-            self._screen.say(line)
+            if not _text_of(shown).rstrip().endswith(line):  # the game may have said the same
+                self._screen.say(line)
 
     def _show_help(self) -> bool:
         self._screen.say("Type your answer in one line. These are not sent:")
@@ -313,4 +315,4 @@ def _lists(text: str, moves: Sequence[str]) -> bool:
 
 
 def _text_of(messages: list[Message]) -> str:
-    return "\n".join(message["content"] for message in messages if isinstance(message["content"], str))
+    return "\n".join(content_text(message["content"]) for message in messages)
