@@ -64,3 +64,9 @@ def test_answers_of_reasoning_models_are_read_as_a_person_reads_them(name: str, 
     readable, missed, false = differences(name)
     assert false == []
     assert readable - len(missed) >= share * readable, missed
+
+
+def test_what_is_not_clearly_one_action_is_asked_again() -> None:
+    """Attempts to have something read that nobody said: doubts, takings back, alternatives, repetitions, idioms, other people's moves."""
+    _, _, false = differences("answers_to_ask_again.json")
+    assert false == []

@@ -225,7 +225,10 @@ class DiscreteCodec(Codec):
             return self._type(self._low + begun)
         if any(word.isdecimal() for word in words):
             return None
-        fitting = self._names_with([_APOSTROPHE.sub("", word.casefold()) for word in words])
+        folded = [_APOSTROPHE.sub("", word.casefold()) for word in words]
+        if len({*folded}) < len(folded):  # "left left" is two moves
+            return None
+        fitting = self._names_with(folded)
         if len(fitting) > 1:
             named = ", ".join(self.names[index] for index in fitting[:4])
             raise AnswerUnclear(f"{' '.join(words)!r} may be any of {len(fitting)} actions ({named})")

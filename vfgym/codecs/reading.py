@@ -122,7 +122,7 @@ def _read_said(text: str, marks: list[MarkedPart], reader: Reader) -> Any:
     kept = marks if len(marks) == 1 else without_corrected(text, marks)
     contents = []
     for content, start, end in kept:
-        if start and text[start - 1] != "\n" and is_doubtful(text, start, end):
+        if (end < len(text) or (start and text[start - 1] != "\n")) and is_doubtful(text, start, end):
             raise AnswerUnclear(f"It is unclear whether {_quote(content)} is your choice. {DOUBTFUL}")
         contents.append(content)
     return read_marks(contents, reader)

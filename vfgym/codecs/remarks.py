@@ -16,6 +16,7 @@ _MOST_HEADS = 8
 _IN_PARENTHESES = re.compile(r"(.*\S)\s*\(([^()]*)\)", re.DOTALL)
 _LABELLED = re.compile(r"([^\W\d][\w ]{0,40}?)[ ]?[:=\uff1a]\s*(\S.*)", re.DOTALL)
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">", "\u300c": "\u300d", "\u300e": "\u300f", "\u3010": "\u3011", "\uff08": "\uff09"}
+_DIGIT = re.compile(r"\d")
 _BRACKETS = re.compile(f"[{re.escape(''.join([*_PAIRS, *_PAIRS.values()]))}]")
 
 
@@ -62,9 +63,9 @@ def remarked(text: str) -> Iterator[Remarked]:
         remark = text[sign.start("reason") if sign["reason"] else sign.end() :].strip()
         if remark and sign.start():
             first = next(iter(words_in(remark[:20])), "")
-            is_reason = (
-                sign["reason"] is not None or first in answer_words().purposes or remark.casefold().startswith(answer_words().reasons)
-            )
+            listed = answer_words()
+            is_reason = sign["reason"] is not None or remark.casefold().startswith(listed.reasons)
+            is_reason = is_reason or (first in listed.purposes and not _DIGIT.search(remark))  # "for 3 steps" is no reason
             yield Remarked(text[: sign.start()], remark, is_reason)
 
 

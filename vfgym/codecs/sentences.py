@@ -19,6 +19,8 @@ _LONGEST_SENTENCE = 160
 
 _END_OF_SENTENCE = re.compile(r"(?<!\be\.g)\.(?!g\b)|[!?\n\u3002\uff01\uff1f]")
 _END_OF_CLAUSE = re.compile(r"[,;\u2013\u2014\uff0c]|\b(?:so|therefore|but|and|then)\b", re.IGNORECASE)
+_END_OF_PARAGRAPH = re.compile(r"\n")
+_SENTENCE_ABOUT_IT = re.compile(r"[ \t]{1,3}(?:is|was|would|will|can|could|may|might|should)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _SHORT_NOT = re.compile(r"(?<=[^\W\d])n['\u2019]t\b", re.IGNORECASE)
 _APOSTROPHE = re.compile(r"(?<=[^\W\d])['\u2019](?=[^\W\d])")
@@ -92,17 +94,22 @@ def without_corrected(text: str, marks: list[MarkedPart]) -> list[MarkedPart]:
 
 
 def is_doubtful(text: str, start: int, end: int) -> bool:
-    """Say whether the sentence in which a mark stands makes it a question, an example, something of the past or a negation.
+    """Say whether what is said around a mark makes it a question, an example, something of the past, or takes it back.
 
     Args:
         text: The answer.
         start: Where the mark begins.
         end: Where it ends.
     """
+    after = text[end : end + _LONGEST_SENTENCE]
+    if is_taken_back(after):
+        return True
+    if not start or text[start - 1] == "\n":
+        return False
     before = _END_OF_SENTENCE.split(text[max(0, start - _LONGEST_SENTENCE) : start])[-1]
     if not words_in(before):
         return False
-    stop = _END_OF_SENTENCE.search(text, end, end + _LONGEST_SENTENCE)
+    stop = _END_OF_SENTENCE.search(after)
     if stop and QUESTION.match(stop[0]):
         return True
     clause = _END_OF_CLAUSE.split(before)[-1]
@@ -110,6 +117,19 @@ def is_doubtful(text: str, start: int, end: int) -> bool:
         return True
     leads_to_it = clause.rstrip(" \t*_`$\"'(").endswith((":", "\uff1a"))
     return not leads_to_it and not set(words_in(clause)).isdisjoint(answer_words().negations)
+
+
+def is_taken_back(after: str) -> bool:
+    r"""Say whether what stands behind a mark takes it back: a correction that says no ("Wait, no."), or a sentence about it that does.
+
+    >>> is_taken_back(" Wait, that is wrong."), is_taken_back(" is not what I play"), is_taken_back("\nIt is not far.")
+    (True, True, False)
+    """
+    about_it = _SENTENCE_ABOUT_IT.match(after)
+    if not after or not (about_it or _correction().match(after)):
+        return False
+    end = (_END_OF_SENTENCE if about_it else _END_OF_PARAGRAPH).search(after, 2)
+    return not set(words_in(after[: end.start()] if end else after)).isdisjoint(answer_words().negations)
 
 
 @functools.cache
