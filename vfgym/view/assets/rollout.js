@@ -99,7 +99,7 @@ function rolloutView(where) {
   const shown = [[run, row], ...(beside === null ? [] : [[data.runs[beside], partner(beside)]])];
   const to = (offset) => rows[at + offset] && toRollout(rows[at + offset].run, rows[at + offset].row, { beside: where.beside, turn: where.turn && "1" });
   const neighbour = (text, name, offset) => button(text, { id: name.split(" ")[0].toLowerCase(), "aria-label": name, title: name, disabled: !to(offset), onclick: () => location.replace(to(offset)) });
-  const choice = select({ id: "beside", "aria-label": "Compare with", onchange: (event) => location.replace(toRollout(where.run, row, { turn: where.turn, beside: event.target.value || null })) }, [["", "compare with …"], ...others.map((index) => [String(index), `with ${data.runs[index].label}`])], String(beside ?? ""));
+  const choice = select({ id: "beside", "aria-label": "Compare with", onchange: (event) => location.replace(toRollout(where.run, row, { turn: where.turn, beside: event.target.value || null })) }, [["", "compare …"], ...others.map((index) => [String(index), `with ${data.runs[index].label}`])], String(beside ?? ""));
   const columns = h("div", { class: `columns${shown.length > 1 ? " two" : ""}` });
   const render = (turn) => put(columns, shown.map(([each, its]) => rolloutArticle(each, its, turn, shown.length > 1)));
   const longest = shown.map(([, each]) => each).reduce((a, b) => (turnsOf(b).length > turnsOf(a).length ? b : a));
