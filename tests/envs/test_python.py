@@ -12,6 +12,7 @@ import pytest
 import vfgym
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder, calling
+from vfgym.envs.python_packages import find_packages
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxSpec
@@ -34,9 +35,10 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "tiny-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("tiny.py", "number = 42\n")
+        file.writestr("tinier/tests/test_it.py", "number = 42\n")
         file.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
         file.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\n")
+        file.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\ntinier/tests/test_it.py,,\n")
     return path
 
 
@@ -82,7 +84,7 @@ def test_a_cell_that_cannot_be_interrupted_is_killed_and_its_state_is_lost() -> 
     env.close()
 
 
-async def test_packages_are_installed_once_and_only_read(wheel: Path) -> None:
+async def test_packages_are_installed_once_and_only_read(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     env = vfgym.PythonEnv(f"--no-index {wheel}", dataset=ROWS)
     code = "import tiny, os, sys; tiny.number, os.access(tiny.__file__, os.W_OK), sys.prefix"
     results = await vfgym.aevaluate(
@@ -94,10 +96,30 @@ async def test_packages_are_installed_once_and_only_read(wheel: Path) -> None:
     [folder] = [path for path in (wheel.parent / "cache" / "vfgym" / "python-packages").iterdir() if path.is_dir()]
     for row in results["outputs"]:
         assert row["completion"][1]["content"] == f"Out[1]: (42, False, {str(folder)!r})"
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sandboxes: ")]
+    assert [line.split()[1] for line in shown] == ["installing", "Installing", "compiling", "--no-index"]
+    compiled = {path.name.partition(".")[0] for path in folder.rglob("*.pyc")}
+    assert {"tiny"} == {name for name in compiled if name in ("tiny", "test_it")}  # tests are not
     made = (folder / "pyvenv.cfg").stat().st_mtime_ns
     wheel.unlink()  # another environment that asks for the same finds it
     await vfgym.PythonEnv(f"--no-index  {wheel}", dataset=ROWS).rollout(env.tasks.input(0), InOrder("done"), "m")
     assert (folder / "pyvenv.cfg").stat().st_mtime_ns == made
+
+
+async def test_wheels_of_requirements_by_name_are_kept_and_taken_again(
+    wheel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once it was installed, a package is there for other requirements too, though no index has it any more."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    await find_packages("tiny")
+    kept = wheel.parent / "cache" / "vfgym" / "wheels"
+    assert [path.name for path in kept.iterdir()] == [wheel.name]
+    wheel.unlink()
+    folder = await find_packages("tiny>=1.0")
+    assert (folder is not None, len(list((folder or kept).rglob("tiny.py")))) == (True, 1)
+    assert [path.name for path in kept.iterdir()] == [wheel.name]
+    assert "sandboxes: tiny>=1.0 are installed" in capsys.readouterr().err.replace("'", "")
 
 
 async def test_packages_that_cannot_be_installed_are_the_error_of_each_episode(wheel: Path) -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.util
+import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,7 @@ from vfgym.aio.threads import on_thread
 from vfgym.calls import maybe_await
 from vfgym.envs.sandboxed import SandboxedEnv
 from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.output.terminal import echo
 from vfgym.overrides import hook
 from vfgym.sandboxes import SandboxSpec
 from vfgym.sandboxes.host_cache import cache_folder, make_once
@@ -22,6 +29,11 @@ from vfgym.sandboxes.local import find_interpreter
 from vfgym.state import State
 
 _INSTALLS_WITHIN = 1800.0
+_SHOWN = ("Collecting ", "Downloading ", "Using cached ", "Building wheel", "Installing collected packages")
+"""How lines of pip begin that say what it does; others may have what is secret in the URL of an index."""
+_LONGEST_LINE = 120
+_BY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*+(\[[^]@/]*+\])?([<>=!~][^@/]*+)?")
+"""A requirement such as ``numpy`` or ``sympy[dev]>=1.12``."""
 _MOST_QUOTED = 2000
 """Characters of what pip says that an error has."""
 
@@ -104,17 +116,71 @@ def _find(words: list[str]) -> Path:
 
 
 def _make(folder: Path, words: list[str]) -> None:
-    """Make a virtual environment."""
+    """Make a virtual environment, compiled but for tests: what nobody compiles each sandbox would compile for itself, again and again."""
+    asked = shlex.join(words)
+    began = time.perf_counter()
+    echo(f"sandboxes: installing {asked} for them to read, once", to_stderr=True, flush=True)
     _run([find_interpreter(), "-m", "venv", "--without-pip", str(folder)], words)
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    _run([sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *quiet, *words], words)
+    _install(str(folder / "bin" / "python"), words)
+    echo("sandboxes: compiling what was installed", to_stderr=True, flush=True)
+    library = str(next(folder.glob("lib/python*/site-packages")))
+    not_compiled = rf"^{re.escape(library)}/(.*/)?tests?/"
+    compiling = [find_interpreter(), "-I", "-S", "-m", "compileall", "-q", "-j", "0", "-x", not_compiled, library]
+    subprocess.run(compiling, capture_output=True, umask=0o022, check=False)  # what can't be compiled can't be imported either
+    echo(f"sandboxes: {asked} are installed, in {time.perf_counter() - began:.0f} s", to_stderr=True, flush=True)
+
+
+def _install(python: str, words: list[str]) -> None:
+    """Install packages into an environment: by pip, or by uv in an environment of uv's, which has no pip.
+
+    Wheels of requirements by name are kept, and taken again. What has options, a path or a URL is installed as pip does it.
+    """
+    if importlib.util.find_spec("pip") is None and (uv := shutil.which("uv")) is not None:
+        _run([uv, "pip", "install", "--python", python, *words], words)
+        return
+    pip, quiet = [sys.executable, "-m", "pip", "--python", python], ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    install = [*pip, "install", *quiet, "--no-compile"]
+    if not all(_BY_NAME.fullmatch(word) for word in words):
+        _run([*install, *words], words)
+        return
+    kept = cache_folder("wheels")
+    kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept) as name:
+        wheels = Path(name)  # of this process alone, while pip writes to it
+        for wheel in kept.glob("*.whl"):
+            os.link(wheel, wheels / wheel.name)
+        _run([*pip, "wheel", *quiet, "--wheel-dir", name, "--find-links", name, *words], words)
+        _run([*install, "--no-index", "--find-links", name, *words], words)
+        for wheel in wheels.glob("*.whl"):
+            wheel.replace(kept / wheel.name)
 
 
 def _run(command: list[str], words: list[str]) -> None:
+    """Run a command, and show what it says that it does.
+
+    Raises:
+        SandboxError: If it fails, or takes too long.
+    """
+    said: list[str] = []
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_INSTALLS_WITHIN, umask=0o022, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxError(f"the packages {shlex.join(words)} could not be installed: {error}") from error
-    if ran.returncode != 0:
-        said = (ran.stderr.strip() or ran.stdout.strip())[-_MOST_QUOTED:]
-        raise SandboxError(f"the packages {shlex.join(words)} could not be installed, as `{shlex.join(command)}` says: {said}")
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", umask=0o022
+        ) as running:
+            limit = threading.Timer(_INSTALLS_WITHIN, running.kill)
+            limit.daemon = True
+            limit.start()
+            try:
+                for line in running.stdout or ():
+                    said.append(line)
+                    if line.lstrip().startswith(_SHOWN):
+                        echo(f"sandboxes: {line.strip()[:_LONGEST_LINE]}", to_stderr=True, flush=True)
+                problem = "".join(said).strip()[-_MOST_QUOTED:] if running.wait() else None
+            except BaseException:
+                running.kill()
+                raise
+            finally:
+                limit.cancel()
+    except OSError as error:
+        problem = str(error)
+    if problem is not None:
+        raise SandboxError(f"the packages {shlex.join(words)} could not be installed, as `{shlex.join(command)}` says: {problem}")

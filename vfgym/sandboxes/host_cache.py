@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from vfgym.output.terminal import echo
+
 _COMPLETE = "vfgym-complete"
 """A file of a folder to which nothing is missing."""
 
@@ -28,7 +30,11 @@ def make_once(folder: Path, make: Callable[[], None], about: str) -> Path:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            echo(f"sandboxes: waiting for another process, which makes {about}", to_stderr=True, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _COMPLETE).exists():
             return folder
         shutil.rmtree(folder, ignore_errors=True)
