@@ -7,7 +7,7 @@ import random
 from collections.abc import Collection
 from enum import Enum
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,52 @@ class OwnDice:
     def reseed(self, seed: int) -> None:
         """Draw other random numbers from now on: those that follow from a seed."""
         raise NotImplementedError
+
+
+class RandomNumbers(OwnDice):
+    """A player's random numbers, which begin at a seed when the first of them is drawn.
+
+    Many environments draw none (a wrapped game has its own), and a generator takes 30 µs to make and 1.5 KB.
+
+    >>> RandomNumbers(7).generator.random() == np.random.default_rng(7).random()
+    True
+    """
+
+    __slots__ = ("_generator", "_seed")
+
+    def __init__(self, seed: int | None = None) -> None:
+        """Take a seed, from 0; without one they begin anywhere."""
+        self._seed = seed
+        self._generator: np.random.Generator | None = None
+
+    @classmethod
+    def drawn_from(cls, generator: np.random.Generator) -> RandomNumbers:
+        """Return the numbers that a generator draws."""
+        numbers = cls(-1)
+        numbers._generator = generator
+        return numbers
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """What draws them."""
+        if self._generator is None:
+            self._generator = np.random.default_rng(self.seed)
+        return self._generator
+
+    @property
+    def seed(self) -> int:
+        """Where they began; -1 where that is not known, as Gymnasium has it."""
+        if self._seed is None:
+            self._seed = cast(int, np.random.SeedSequence().entropy)
+        return self._seed
+
+    def reseed(self, seed: int) -> None:
+        """Go on with the numbers of another seed, also for whoever else holds the generator."""
+        if self._generator is None:
+            self._generator = np.random.default_rng(seed)
+        else:
+            _begin_anew(self._generator.bit_generator, np.random.SeedSequence(seed))
+        self._seed = -1
 
 
 def reseed(root: Any, seed: int, shared: Collection[int] = ()) -> None:

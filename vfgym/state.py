@@ -14,6 +14,7 @@ import numpy as np
 from vfgym.endings import Ending, ending_of
 from vfgym.errors import Error, FailureCause
 from vfgym.messages import Message, Response, ResponseTokens
+from vfgym.reseeding import RandomNumbers
 
 
 class RolloutInput(TypedDict, total=False):
@@ -39,7 +40,7 @@ class State(dict[str, Any]):
 
     INPUT_FIELDS: ClassVar[list[str]] = ["prompt", "answer", "info", "example_id"]
     __slots__ = (
-        "_rng",
+        "_numbers",
         "emitted",
         "ending",
         "failure_cause",
@@ -98,7 +99,7 @@ class State(dict[str, Any]):
         self.time_limit = None
         self.reply = None
         self.is_cut_off = False
-        self._rng: np.random.Generator | None = None
+        self._numbers: RandomNumbers | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -110,14 +111,14 @@ class State(dict[str, Any]):
         """Whether a reward function with a weight raised, so that the reward says nothing of the episode."""
         return self.reward_failure_cause is not None
 
-    def begin(self, session: Any, rng: np.random.Generator | None) -> None:
+    def begin(self, session: Any, numbers: RandomNumbers | None) -> None:
         """Give the state what belongs to the player that runs the episode."""
         self.session = session
-        self._rng = rng
+        self._numbers = numbers
 
     def take_over(self, other: State) -> None:
         """Take what belongs to the player and to its game from another state, in whose place this one comes."""
-        self.begin(other.session, other._rng)
+        self.begin(other.session, other._numbers)
         self.game_state = self.game_state or other.game_state
 
     def begin_game(self, game_state: Any) -> None:
@@ -138,13 +139,13 @@ class State(dict[str, Any]):
     @property
     def rng(self) -> np.random.Generator:
         """The episode's random numbers: those of the player that runs it, so that a seed replays them."""
-        if self._rng is None:
-            self._rng = np.random.default_rng()
-        return self._rng
+        if self._numbers is None:
+            self._numbers = RandomNumbers()
+        return self._numbers.generator
 
     @rng.setter
     def rng(self, rng: np.random.Generator) -> None:
-        self._rng = rng
+        self._numbers = RandomNumbers.drawn_from(rng)
 
     def __missing__(self, key: str) -> Any:
         if key in _INPUT_FIELDS:

@@ -21,7 +21,7 @@ from vfgym.copying import Memo, deep_copy, new_memo
 from vfgym.episode import BaseEpisode
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, EpisodeNotPicklable, ResetNeeded
-from vfgym.reseeding import reseed
+from vfgym.reseeding import RandomNumbers, reseed
 from vfgym.state import State
 from vfgym.tasks import TaskStream, as_integer
 
@@ -38,8 +38,7 @@ class Belongings:
     """The games that were opened for it."""
     streams: dict[str, TaskStream]
     """The order in which it meets the tasks of each split."""
-    np_random: np.random.Generator
-    np_random_seed: int | None
+    numbers: RandomNumbers
     action_numbers: np.random.Generator | None
     """The random numbers of its action space; None where none were drawn yet."""
 
@@ -131,7 +130,6 @@ def copy_belongings(definition: ChatEnv, belongings: Belongings, seed: Any = Non
     copied: Belongings = _naming_culprits(lambda value: deep_copy(value, _memo_of(shared, resources, episode.state)), belongings)
     if number is not None:
         reseed(copied, number, {id(part) for part in shared.values()})
-        copied.np_random_seed = -1  # as Gymnasium says of numbers that did not begin at a seed of `reset`
     return copied
 
 

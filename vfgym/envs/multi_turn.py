@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import Ready, is_awaitable
 from vfgym.envs.chat import ChatEnv
@@ -18,6 +16,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages
 from vfgym.overrides import hook, inline_hook, is_replaced
+from vfgym.reseeding import RandomNumbers
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import Row
@@ -152,11 +151,11 @@ class MultiTurnEnv(ChatEnv):
             episode.state.session = None
             await run_async(sessions.close())
 
-    def new_episode(self, session: Any = None, rng: np.random.Generator | None = None) -> BaseEpisode:
+    def new_episode(self, session: Any = None, numbers: RandomNumbers | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
         if is_replaced(self, "rollout", MultiTurnEnv.rollout):
-            return InvertedEpisode(self, session, rng, self.timeout_seconds)
-        return self._episode_type(self, session, rng)
+            return InvertedEpisode(self, session, numbers, self.timeout_seconds)
+        return self._episode_type(self, session, numbers)
 
     @property
     def can_go_back(self) -> bool:

@@ -18,6 +18,7 @@ from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, Invalid
 from vfgym.messages import AssistantMessage, Message, Response, as_message
 from vfgym.output.pictures import LINES, DrawnMessage, Picture, draw_page, fit_picture
 from vfgym.output.terminal import echo, escape
+from vfgym.reseeding import RandomNumbers
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 Action: TypeAlias = str | Mapping[str, Any] | Response
 """An assistant message: its text, the message itself, or a `Response` that brings usage and token data too."""
 
-PLAYERS_OWN = frozenset(
-    {"_episode", "_streams", "_sessions", "_np_random", "_np_random_seed", "action_space", "_printed", "_picture_shape"}
-)
+PLAYERS_OWN = frozenset({"_episode", "_streams", "_sessions", "_numbers", "action_space", "_printed", "_picture_shape"})
 """Attributes of a seat that are its player's, and not the definition's where both are one object."""
 
 RESET_OPTIONS = ("example_id", "split", "task", "game_options", "player")
@@ -87,6 +86,29 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
     def _streams(self) -> dict[str, TaskStream]:
         """The order in which this player meets the tasks of each split."""
         return {}
+
+    @functools.cached_property
+    def _numbers(self) -> RandomNumbers:
+        """The random numbers of this player."""
+        return RandomNumbers()
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The random numbers of this player."""
+        return self._numbers.generator
+
+    @np_random.setter
+    def np_random(self, generator: np.random.Generator) -> None:
+        self._numbers = RandomNumbers.drawn_from(generator)
+
+    @property
+    def _np_random(self) -> np.random.Generator:  # type: ignore[override]
+        return self._numbers.generator  # `gymnasium.utils.env_checker` looks here (Gymnasium 1.4)
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed at which the random numbers began; -1 where that is not known."""
+        return self._numbers.seed
 
     @functools.cached_property
     def _sessions(self) -> Sessions:
@@ -331,16 +353,18 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             )
         if self._episode is not None and self._episode.is_busy:
             raise EpisodeBusy("a step of this episode is still running: give each player a fork() of the environment")
+        if seed is not None and not (isinstance(seed, int) and seed >= 0):
+            raise gym.error.Error(f"the seed of reset must be an integer from 0, or None to go on with the same numbers; got {seed!r}")
         chosen = definition.choose_task(seed, options)
-        super().reset(seed=seed)
         yield from self._abandon()
         if seed is not None:
+            self._numbers = RandomNumbers(seed)
             self._streams.clear()
         task = self._draw(options.get("split", "train")) if chosen is None else chosen
         if isinstance(self.action_space, MessageSpace):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
         playing, task = definition.routed(task)
-        self._episode = episode = playing.new_episode(self._sessions.of(playing), self.np_random)
+        self._episode = episode = playing.new_episode(self._sessions.of(playing), self._numbers)
         try:
             yield from episode.open(task)
             error = episode.state["error"]
@@ -397,8 +421,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
     def _belongings(self) -> Belongings:
         """Return what this player knows and nobody else."""
         space = vars(self).get("action_space")
-        numbers = space._np_random if isinstance(space, MessageSpace) else None
-        return Belongings(self._require_begun(), self._sessions, self._streams, self.np_random, self._np_random_seed, numbers)
+        action_numbers = space._np_random if isinstance(space, MessageSpace) else None
+        return Belongings(self._require_begun(), self._sessions, self._streams, self._numbers, action_numbers)
 
     def _snapshot(self) -> Steps[Snapshot]:
         belongings = yield from copy_belongings(self.definition, self._belongings())
@@ -420,7 +444,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         """Go on with what another player knew."""
         yield belongings.episode.definition.open_resources(belongings.episode.state)
         self._episode, self._sessions, self._streams = belongings.episode, belongings.sessions, belongings.streams
-        self._np_random, self._np_random_seed = belongings.np_random, belongings.np_random_seed
+        self._numbers = belongings.numbers
         if belongings.action_numbers is not None:
             self.action_space._np_random = belongings.action_numbers
         self._printed = ()

@@ -16,8 +16,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from vfgym.aio.deadlines import DeadlinePassed, ends_at
 from vfgym.aio.steps import Steps
 from vfgym.clients import Client, SamplingArgs
@@ -26,6 +24,7 @@ from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.messages import Message, Response, as_messages
+from vfgym.reseeding import RandomNumbers
 from vfgym.state import State, make_placeholder_state
 from vfgym.tools import Tool, as_tool
 
@@ -132,10 +131,10 @@ class InvertedEpisode(BaseEpisode):
     )
 
     def __init__(
-        self, definition: Definition, session: Any = None, rng: np.random.Generator | None = None, timeout_seconds: float | None = None
+        self, definition: Definition, session: Any = None, numbers: RandomNumbers | None = None, timeout_seconds: float | None = None
     ) -> None:
         """Make an episode that has not begun (see `BaseEpisode`), with a time limit (see `in_time`)."""
-        super().__init__(definition, session, rng)
+        super().__init__(definition, session, numbers)
         self._timeout_seconds = timeout_seconds
         self._began = 0.0
         self._parked: deque[ParkedCall] = deque()

@@ -15,8 +15,6 @@ import time
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps
 from vfgym.calls import is_awaitable
@@ -29,6 +27,7 @@ from vfgym.errors import Error
 from vfgym.lifecycle import run_cleanups
 from vfgym.limits import RolloutMeter, rollout_meter
 from vfgym.messages import Message, Response, as_messages
+from vfgym.reseeding import RandomNumbers
 from vfgym.state import MessagesView, State, make_placeholder_state
 from vfgym.tools import Tool
 
@@ -60,16 +59,16 @@ class BaseEpisode:
         "state",
     )
 
-    def __init__(self, definition: Definition, session: Any = None, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, definition: Definition, session: Any = None, numbers: RandomNumbers | None = None) -> None:
         """Make an episode that has not begun.
 
         Args:
             definition: The environment that is played.
             session: What the environment keeps for this player between episodes.
-            rng: The player's random numbers; fresh ones without it.
+            numbers: The player's random numbers; fresh ones without it.
         """
         self.definition = definition
-        self._player = (session, rng)
+        self._player = (session, numbers)
         self.state: State = State()
         self.is_over = False
         """Whether it was played to its end, and the cleanup handlers ran."""
@@ -206,9 +205,9 @@ class Episode(BaseEpisode):
     __slots__ = ("_answered", "_conversation", "_deadline", "_limit", "_overridden", "_rebuilds", "_step_scorers", "_timing")
     definition: TurnDefinition
 
-    def __init__(self, definition: TurnDefinition, session: Any = None, rng: np.random.Generator | None = None) -> None:
+    def __init__(self, definition: TurnDefinition, session: Any = None, numbers: RandomNumbers | None = None) -> None:
         """Make an episode that has not begun (see `BaseEpisode`)."""
-        super().__init__(definition, session, rng)
+        super().__init__(definition, session, numbers)
         self._conversation: list[Message] = []
         self._answered = 0.0
         self._deadline: float | None = None

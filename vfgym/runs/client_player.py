@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import begin, run_async
 from vfgym.calls import ends_run, rollout_failure
@@ -28,6 +26,7 @@ from vfgym.episode.stops import note_end
 from vfgym.errors import Error
 from vfgym.limits import rollout_meter
 from vfgym.overrides import is_replaced
+from vfgym.reseeding import RandomNumbers
 from vfgym.results import fingerprint_of
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
@@ -64,7 +63,7 @@ class Rollouts:
         client: Client,
         model: str,
         sampling_args: dict[str, Any] | None,
-        rng: np.random.Generator | None = None,
+        numbers: RandomNumbers | None = None,
     ) -> State:
         """Play one episode, without scoring it.
 
@@ -74,19 +73,19 @@ class Rollouts:
             client: Who is asked.
             model: Name of the model.
             sampling_args: Generation parameters.
-            rng: The episode's random numbers; fresh ones without it.
+            numbers: The episode's random numbers; fresh ones without it.
 
         Raises:
             RolloutFailed: If an exception that is not an `Error` broke it off. The cleanup handlers have run.
         """
         if isinstance(env, MultiTurnEnv) and not is_replaced(env, "rollout", MultiTurnEnv.rollout):
-            return await self._play_turns(env, task, client, model, sampling_args, rng)
+            return await self._play_turns(env, task, client, model, sampling_args, numbers)
         return await play_authored(env, task, client, model, sampling_args)
 
     async def _play_turns(
-        self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any, rng: np.random.Generator | None
+        self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any, numbers: RandomNumbers | None
     ) -> State:
-        episode = Episode(env, self._sessions.of(env), rng)
+        episode = Episode(env, self._sessions.of(env), numbers)
         try:
             return cast(State, await begin(play(episode, task, client, model, sampling_args)))
         except BaseException as error:
@@ -199,11 +198,11 @@ class ClientPlayer:
         client = config.client_of(group)
         for attempt in range(config.max_retries + 1):
             failure: Exception | None = None
-            rng = None if config.seeds is None else np.random.default_rng(config.seeds.of(example, number))
+            numbers = None if config.seeds is None else RandomNumbers(config.seeds.of(example, number))
             if attempt:
                 task = config.definition.routed(config.inputs.task(example, number))[1]
             try:
-                state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, rng)
+                state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, numbers)
             except RolloutFailed as failed:
                 failure = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
                 state = failed.state

@@ -37,7 +37,16 @@ from vfgym.wrappers.gymnasium.curated import other_title
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems
-from vfgym.wrappers.gymnasium.rendering import Game, Observe, RenderedText, explanation, make_renderer, observed_frame
+from vfgym.wrappers.gymnasium.rendering import (
+    Game,
+    Observe,
+    RememberedDrawings,
+    RenderedText,
+    explanation,
+    make_renderer,
+    observed_frame,
+    render_drawing,
+)
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
 from vfgym.wrappers.gymnasium.rewards import check_rewards, keeps_rewards, kinds_of, known_bounds, no_outcome
 from vfgym.wrappers.gymnasium.text_games import TextGame
@@ -200,6 +209,9 @@ class GymnasiumGame(GameEnv):
             self._copies_go_on = find_copied_as_new(game) is None
             self._transitions = _transitions_of(game)
             """What a game of toy_text looks its moves up in, for all games to share; None where there is no such table."""
+            if self._transitions is not None and self._shown is render_drawing:
+                self._shown = RememberedDrawings(self._transitions)
+            self._begins_at: Any = getattr(game.unwrapped, "initial_state_distrib", None)
             self._pattern: list[Game] = []
             """A game of toy_text that has not begun, of which others are copies: to make another FrozenLake takes five times as long."""
         finally:
@@ -265,11 +277,17 @@ class GymnasiumGame(GameEnv):
         """Make one more of the game."""
         if self._pattern:
             [pattern] = self._pattern
-            return deep_copy(pattern, new_memo([self._transitions, pattern.spec]))
+            return deep_copy(pattern, new_memo([self._transitions, pattern.unwrapped.spec]))
         game = _as_gymnasium(self._make_game())
-        if self._transitions is not None and _transitions_of(game) == self._transitions:  # two that are made are alike: no map is random
-            game.unwrapped.P = self._transitions  # type: ignore[attr-defined]
-            self._pattern.append(deep_copy(game, new_memo([self._transitions, game.spec])))
+        bare: Any = game.unwrapped
+        # Two that are made are alike: no map is random.
+        if (
+            self._transitions is not None
+            and _transitions_of(game) == self._transitions
+            and np.array_equal(bare.initial_state_distrib, self._begins_at)
+        ):
+            bare.P = self._transitions
+            self._pattern.append(deep_copy(game, new_memo([self._transitions, bare.spec])))
         return game
 
     def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
