@@ -18,7 +18,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.runs.evaluate import check_integer
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.spaces import MessageSpace
-from vfgym.vector.base import InProcessVectorEnv
+from vfgym.vector.base import InProcessVectorEnv, few_collections
 from vfgym.vector.checks import (
     as_actions,
     as_autoreset_mode,
@@ -160,11 +160,12 @@ class ChatVectorEnv(InProcessVectorEnv):
         seeds = as_seeds(seed, self.num_envs, self.group_size)
         each, mask = as_options(options, self.num_envs, self.group_size)
         ids = range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist()
-        self._here_or_on_loop(self._units.reset_here, self._units.reset, ids, seeds, each)
-        chosen = set(ids)
-        members = [(member, index in chosen) for index, member in enumerate(self._members)]
-        infos = batch_infos([member.last.info if is_new else {} for member, is_new in members])
-        return self._batch([member.last.observation if is_new else member.observe_again() for member, is_new in members]), infos
+        with few_collections(self.num_envs):
+            self._here_or_on_loop(self._units.reset_here, self._units.reset, ids, seeds, each)
+            chosen = set(ids)
+            members = [(member, index in chosen) for index, member in enumerate(self._members)]
+            infos = batch_infos([member.last.info if is_new else {} for member, is_new in members])
+            return self._batch([member.last.observation if is_new else member.observe_again() for member, is_new in members]), infos
 
     def step(self, actions: Any) -> Stepped:
         """Play an action in each environment, and wait for all of them.
@@ -182,8 +183,9 @@ class ChatVectorEnv(InProcessVectorEnv):
             ResetNeeded: If an environment has no episode to continue.
             EpisodeBusy: If an environment was sent an action that was not received.
         """
-        given = self._as_actions(actions, range(self.num_envs))
-        return self._stepped(self._here_or_on_loop(self._units.step_here, self._units.step, given))
+        with few_collections(self.num_envs):
+            given = self._as_actions(actions, range(self.num_envs))
+            return self._stepped(self._here_or_on_loop(self._units.step_here, self._units.step, given))
 
     def send(self, actions: Any, ids: Sequence[int] | npt.NDArray[np.int_]) -> None:
         """Let some environments play an action each, without waiting for them (see `recv`).

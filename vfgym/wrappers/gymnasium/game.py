@@ -277,7 +277,7 @@ class GymnasiumGame(GameEnv):
         """Make one more of the game."""
         if self._pattern:
             [pattern] = self._pattern
-            return deep_copy(pattern, new_memo([self._transitions, pattern.unwrapped.spec]))
+            return deep_copy(pattern, new_memo(self._never_written(pattern)))
         game = _as_gymnasium(self._make_game())
         bare: Any = game.unwrapped
         # Two that are made are alike: no map is random.
@@ -287,8 +287,13 @@ class GymnasiumGame(GameEnv):
             and np.array_equal(bare.initial_state_distrib, self._begins_at)
         ):
             bare.P = self._transitions
-            self._pattern.append(deep_copy(game, new_memo([self._transitions, bare.spec])))
+            self._pattern.append(deep_copy(game, new_memo(self._never_written(game))))
         return game
+
+    def _never_written(self, game: Game) -> list[Any]:
+        """Return what copies of a game of toy_text share: to copy its spaces takes longer than all the rest."""
+        bare = game.unwrapped
+        return [self._transitions, bare.spec, bare.action_space, bare.observation_space]
 
     def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game and return rules, actions, answer format and the first observation, as one message."""
