@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import collections
+import copy
 import functools
+import pickle
 import random
 from typing import Any
 
 import numpy as np
+import pytest
+from gymnasium.utils import seeding
 
-from vfgym.reseeding import OwnDice, reseed
+from vfgym.copying import deep_copy, new_memo
+from vfgym.reseeding import OwnDice, RandomNumbers, reseed
 
 
 class Dice:
@@ -76,3 +81,43 @@ def test_the_numbers_of_the_process_and_what_is_shared_are_left_alone() -> None:
     before = random.getstate(), np.random.get_state()[1].tolist(), shared.bit_generator.state  # type: ignore[index, union-attr]
     reseed([random.random, random, np.random, test_what_is_spawned_begins_anew_too, {"a": Dice(shared)}], 5, {id(shared)})
     assert (random.getstate(), np.random.get_state()[1].tolist(), shared.bit_generator.state) == before  # type: ignore[index, union-attr]
+
+
+def test_a_players_numbers_begin_at_the_seed_whenever_they_are_asked_for() -> None:
+    numbers = RandomNumbers(7)
+    assert (numbers.seed, numbers.generator.random()) == (7, seeding.np_random(7)[0].random())
+    assert numbers.generator is numbers.generator
+    assert RandomNumbers(0).generator.random() == seeding.np_random(0)[0].random() != RandomNumbers().generator.random()
+    anywhere = RandomNumbers()
+    assert anywhere.generator.random() == np.random.default_rng(anywhere.seed).random()
+
+
+def test_numbers_of_a_generator_have_no_known_seed() -> None:
+    generator = np.random.default_rng(3)
+    numbers = RandomNumbers.drawn_from(generator)
+    assert numbers.seed == -1
+    assert numbers.generator is generator
+
+
+@pytest.mark.parametrize("is_drawn_from_before", [False, True])
+def test_a_players_numbers_begin_anew_also_where_none_was_drawn(is_drawn_from_before: bool) -> None:
+    made = [RandomNumbers(7) for _ in range(2)]
+    if is_drawn_from_before:
+        held = [numbers.generator for numbers in made]
+        assert held[0].random() == held[1].random()
+    for numbers in made:
+        reseed([numbers], 5)
+        assert numbers.seed == -1
+    first, second = (numbers.generator.random() for numbers in made)
+    assert first == second != np.random.default_rng(7).random()
+    if is_drawn_from_before:
+        assert held[0] is made[0].generator
+
+
+@pytest.mark.parametrize("is_drawn_from", [False, True])
+def test_a_copy_draws_the_same_numbers_on_its_own(is_drawn_from: bool) -> None:
+    numbers = RandomNumbers(7)
+    if is_drawn_from:
+        numbers.generator.random()
+    copies = [copy.deepcopy(numbers), deep_copy(numbers, new_memo()), pickle.loads(pickle.dumps(numbers))]
+    assert len({each.generator.random() for each in [numbers, *copies]}) == 1

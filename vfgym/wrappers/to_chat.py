@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import gymnasium as gym
@@ -21,23 +19,9 @@ from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.foreign import is_pettingzoo
 from vfgym.wrappers.foreign_ids import register_package_of
 from vfgym.wrappers.games.session import close_or_log
-from vfgym.wrappers.gymnasium.game import GymnasiumGame, IsPettingZoo
+from vfgym.wrappers.gymnasium.game import GymnasiumGame, IsPettingZoo, MakeGame
 from vfgym.wrappers.gymnasium.rendering import Game, may_change_observations
 from vfgym.wrappers.pettingzoo.env import PettingZooEnv
-
-
-@dataclass(frozen=True)
-class MakeGame:
-    """Makes a registered game. An object and no closure, so that the environment can be pickled."""
-
-    spec: EnvSpec
-
-    def __call__(self) -> Game:
-        """Make one more."""
-        # The checker looks at every observation of the first steps, and a chat environment is checked itself; an episode is never
-        # stepped before its game is reset.
-        return gym.make(dataclasses.replace(self.spec, order_enforce=False), disable_env_checker=True)
-
 
 _PETTINGZOO_ID = re.compile(r"\w+/\w+_v\d+")
 """``classic/chess_v6``; ids of Gymnasium have ``-v``."""

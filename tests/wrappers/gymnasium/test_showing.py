@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym.errors import ConfigurationError
-from vfgym.wrappers.gymnasium.rendering import check_readable, may_change_observations
+from vfgym.wrappers.gymnasium.rendering import RememberedDrawings, check_readable, drawing_text, may_change_observations
 
 OTHERWISE = "or do something else"
 
@@ -270,3 +270,62 @@ def test_text_of_ones_own_is_not_ignored_where_only_images_are_shown() -> None:
     both = vfgym.to_chat("CartPole-v1", observe="both", obs_to_text=lambda seen: f"{len(seen)} numbers")
     assert shown(both).endswith("\n\n4 numbers")
     both.close()
+
+
+# Drawings that are remembered
+
+
+@pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1"])
+def test_a_position_that_was_drawn_once_is_shown_as_the_game_draws_it(env_id: str) -> None:
+    env: Any = vfgym.to_chat(env_id, max_turns=-1)
+    game = gym.make(env_id, render_mode="ansi")
+    rng = np.random.default_rng(0)
+    for seed in (0, 1, 0):  # the third time all of it is remembered
+        observation, _ = env.reset(seed=seed)
+        game.reset(seed=seed)
+        for _ in range(20):
+            drawn: Any = game.render()
+            assert drawing_text(drawn) in observation[-1].content
+            action = int(rng.integers(game.action_space.n))  # type: ignore[attr-defined]
+            over = game.step(action)[2]
+            observation, _, terminated, _, _ = env.step(env.codec.encode(action))
+            assert terminated == over
+            if over:
+                break
+
+
+@pytest.mark.parametrize("maps", [["SFFG", "SFHG"], ["SFFG", "FSFG"]])
+def test_games_of_different_maps_show_their_own(maps: list[str]) -> None:
+    """Other holes are other transitions; another start is not, but the game begins elsewhere."""
+    order = [maps[0], maps[0], maps[1], maps[0], maps[1]]
+    made = iter(order)
+    env: Any = vfgym.to_chat(lambda: gym.make("FrozenLake-v1", desc=[next(made)], is_slippery=False, render_mode="ansi"))
+    boards = []
+    for seat in [env, env.fork(), env.fork(), env.fork()]:
+        observation, _ = seat.reset(seed=0)
+        boards.append(observation[-1].content.splitlines()[-1].replace("[", "").replace("]", ""))
+    assert boards == order[1:]
+
+
+def test_random_maps_of_an_id_are_shown_as_they_are() -> None:
+    env: Any = vfgym.to_chat("FrozenLake-v1", map_name=None)
+    boards = set()
+    for seat in [env, env.fork(), env.fork()]:
+        observation, _ = seat.reset(seed=0)
+        board = "\n".join(observation[-1].content.splitlines()[-8:])
+        assert board == drawing_text(seat.state.session.game.render()).strip()
+        boards.add(board)
+    assert len(boards) == 3
+
+
+def test_no_more_drawings_are_remembered_than_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RememberedDrawings, "_MOST_CHARACTERS", 60)
+    game = gym.make("FrozenLake-v1", render_mode="ansi", is_slippery=False)
+    shows = RememberedDrawings(game.unwrapped.P)  # type: ignore[attr-defined]
+    game.reset(seed=0)
+    for _ in range(2):
+        for action in (1, 1, 3, 3):
+            game.step(action)
+            drawn: Any = game.render()
+            assert shows(game, None) == drawing_text(drawn)
+    assert 0 < sum(map(len, shows._drawn.values())) <= 60

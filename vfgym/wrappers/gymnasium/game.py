@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
 
 from vfgym.calls import function_name
@@ -127,6 +129,19 @@ class ActionMonitorRubric(Rubric):
     def num_actions(self, state: State) -> float:
         """Return the number of actions that were played."""
         return float(getattr(state.game_state, "num_moves", 0))  # there is none where the game could not begin
+
+
+@dataclass(frozen=True)
+class MakeGame:
+    """Makes a registered game. An object and no closure, so that the environment can be pickled."""
+
+    spec: EnvSpec
+
+    def __call__(self) -> Game:
+        """Make one more."""
+        # The checker looks at every observation of the first steps, and a chat environment is checked itself; an episode is never
+        # stepped before its game is reset.
+        return gym.make(dataclasses.replace(self.spec, order_enforce=False), disable_env_checker=True)
 
 
 class GymnasiumGame(GameEnv):
@@ -287,7 +302,8 @@ class GymnasiumGame(GameEnv):
             and np.array_equal(bare.initial_state_distrib, self._begins_at)
         ):
             bare.P = self._transitions
-            self._pattern.append(deep_copy(game, new_memo(self._never_written(game))))
+            if isinstance(self._make_game, MakeGame):  # a function may make another one the next time
+                self._pattern.append(deep_copy(game, new_memo(self._never_written(game))))
         return game
 
     def _never_written(self, game: Game) -> list[Any]:
