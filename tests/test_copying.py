@@ -140,3 +140,12 @@ def test_generators_go_on_alike_and_apart(bits: Any) -> None:
     assert made.bit_generator is not original.bit_generator
     assert [*made.random(3), made.spawn(1)[0].random()] == [*original.random(3), original.spawn(1)[0].random()]
     assert (legacy.random_sample(), python.random()) == (np.random.RandomState(3).random_sample(), random.Random(3).random())
+
+
+def test_types_of_numbers_are_their_own_copies_unless_their_fields_can_be_renamed() -> None:
+    fields = np.dtype([("x", np.float32), ("y", np.int8)])
+    number, structured = deep_copy([np.dtype(np.int64), fields], new_memo())
+    assert number is np.dtype(np.int64)
+    assert structured == fields
+    structured.names = ("a", "b")
+    assert fields.names == ("x", "y")

@@ -59,7 +59,7 @@ def deep_copy(value: T, memo: Memo) -> T:
         slots = _learn(value)
     if slots is not None:
         return _copy_plain(value, memo, slots)  # type: ignore[no-any-return]
-    if issubclass(cls, type):
+    if issubclass(cls, type) or (issubclass(cls, np.dtype) and value.names is None):  # 27 µs for each space that is copied
         return value
     own = getattr(cls, "__deepcopy__", None)
     if own is not None:

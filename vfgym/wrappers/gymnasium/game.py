@@ -292,7 +292,7 @@ class GymnasiumGame(GameEnv):
         """Make one more of the game."""
         if self._pattern:
             [pattern] = self._pattern
-            return deep_copy(pattern, new_memo(self._never_written(pattern)))
+            return deep_copy(pattern, new_memo([self._transitions, pattern.unwrapped.spec]))
         game = _as_gymnasium(self._make_game())
         bare: Any = game.unwrapped
         # Two that are made are alike: no map is random.
@@ -303,13 +303,8 @@ class GymnasiumGame(GameEnv):
         ):
             bare.P = self._transitions
             if isinstance(self._make_game, MakeGame):  # a function may make another one the next time
-                self._pattern.append(deep_copy(game, new_memo(self._never_written(game))))
+                self._pattern.append(deep_copy(game, new_memo([self._transitions, bare.spec])))
         return game
-
-    def _never_written(self, game: Game) -> list[Any]:
-        """Return what copies of a game of toy_text share: to copy its spaces takes longer than all the rest."""
-        bare = game.unwrapped
-        return [self._transitions, bare.spec, bare.action_space, bare.observation_space]
 
     def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[Message]:
         """Reset the game and return rules, actions, answer format and the first observation, as one message."""
