@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils import seeding
 
 from vfgym.copying import deep_copy, new_memo
-from vfgym.reseeding import OwnDice, RandomNumbers, reseed
+from vfgym.reseeding import OwnDice, SeededNumbers, reseed
 
 
 class Dice:
@@ -84,24 +84,24 @@ def test_the_numbers_of_the_process_and_what_is_shared_are_left_alone() -> None:
 
 
 def test_a_players_numbers_begin_at_the_seed_whenever_they_are_asked_for() -> None:
-    numbers = RandomNumbers(7)
+    numbers = SeededNumbers(7)
     assert (numbers.seed, numbers.generator.random()) == (7, seeding.np_random(7)[0].random())
     assert numbers.generator is numbers.generator
-    assert RandomNumbers(0).generator.random() == seeding.np_random(0)[0].random() != RandomNumbers().generator.random()
-    anywhere = RandomNumbers()
+    assert SeededNumbers(0).generator.random() == seeding.np_random(0)[0].random() != SeededNumbers().generator.random()
+    anywhere = SeededNumbers()
     assert anywhere.generator.random() == np.random.default_rng(anywhere.seed).random()
 
 
 def test_numbers_of_a_generator_have_no_known_seed() -> None:
     generator = np.random.default_rng(3)
-    numbers = RandomNumbers.drawn_from(generator)
+    numbers = SeededNumbers.drawn_from(generator)
     assert numbers.seed == -1
     assert numbers.generator is generator
 
 
 @pytest.mark.parametrize("is_drawn_from_before", [False, True])
 def test_a_players_numbers_begin_anew_also_where_none_was_drawn(is_drawn_from_before: bool) -> None:
-    made = [RandomNumbers(7) for _ in range(2)]
+    made = [SeededNumbers(7) for _ in range(2)]
     if is_drawn_from_before:
         held = [numbers.generator for numbers in made]
         assert held[0].random() == held[1].random()
@@ -116,7 +116,7 @@ def test_a_players_numbers_begin_anew_also_where_none_was_drawn(is_drawn_from_be
 
 @pytest.mark.parametrize("is_drawn_from", [False, True])
 def test_a_copy_draws_the_same_numbers_on_its_own(is_drawn_from: bool) -> None:
-    numbers = RandomNumbers(7)
+    numbers = SeededNumbers(7)
     if is_drawn_from:
         numbers.generator.random()
     copies = [copy.deepcopy(numbers), deep_copy(numbers, new_memo()), pickle.loads(pickle.dumps(numbers))]

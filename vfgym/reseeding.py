@@ -25,12 +25,12 @@ class OwnDice:
         raise NotImplementedError
 
 
-class RandomNumbers(OwnDice):
+class SeededNumbers(OwnDice):
     """A player's random numbers, which begin at a seed when the first of them is drawn.
 
     Many environments draw none (a wrapped game has its own), and a generator takes 30 µs to make and 1.5 KB.
 
-    >>> RandomNumbers(7).generator.random() == np.random.default_rng(7).random()
+    >>> SeededNumbers(7).generator.random() == np.random.default_rng(7).random()
     True
     """
 
@@ -42,7 +42,7 @@ class RandomNumbers(OwnDice):
         self._generator: np.random.Generator | None = None
 
     @classmethod
-    def drawn_from(cls, generator: np.random.Generator) -> RandomNumbers:
+    def drawn_from(cls, generator: np.random.Generator) -> SeededNumbers:
         """Return the numbers that a generator draws."""
         numbers = cls(-1)
         numbers._generator = generator

@@ -14,7 +14,7 @@ import numpy as np
 from vfgym.endings import Ending, ending_of
 from vfgym.errors import Error, FailureCause
 from vfgym.messages import Message, Response, ResponseTokens
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 
 
 class RolloutInput(TypedDict, total=False):
@@ -99,7 +99,7 @@ class State(dict[str, Any]):
         self.time_limit = None
         self.reply = None
         self.is_cut_off = False
-        self._numbers: RandomNumbers | None = None
+        self._numbers: SeededNumbers | None = None
 
     @property
     def has_failed(self) -> bool:
@@ -111,7 +111,7 @@ class State(dict[str, Any]):
         """Whether a reward function with a weight raised, so that the reward says nothing of the episode."""
         return self.reward_failure_cause is not None
 
-    def begin(self, session: Any, numbers: RandomNumbers | None) -> None:
+    def begin(self, session: Any, numbers: SeededNumbers | None) -> None:
         """Give the state what belongs to the player that runs the episode."""
         self.session = session
         self._numbers = numbers
@@ -140,12 +140,12 @@ class State(dict[str, Any]):
     def rng(self) -> np.random.Generator:
         """The episode's random numbers: those of the player that runs it, so that a seed replays them."""
         if self._numbers is None:
-            self._numbers = RandomNumbers()
+            self._numbers = SeededNumbers()
         return self._numbers.generator
 
     @rng.setter
     def rng(self, rng: np.random.Generator) -> None:
-        self._numbers = RandomNumbers.drawn_from(rng)
+        self._numbers = SeededNumbers.drawn_from(rng)
 
     def __missing__(self, key: str) -> Any:
         if key in _INPUT_FIELDS:

@@ -40,7 +40,7 @@ from vfgym.output.pictures import Picture
 from vfgym.output.redaction import redact_data, with_secrets
 from vfgym.overrides import check_hooks, find_put_on, find_replaced, hook, inline_hook, items_of, kind_of, warn_of_hidden
 from vfgym.parsers import Parser
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import find_marked_functions
 from vfgym.rubrics.rubric_group import find_reward_bounds
@@ -484,7 +484,7 @@ class ChatEnv(EpisodeSeat):
         """
         yield from run_cleanups(self.hooks.cleanups, state, state)
 
-    def new_episode(self, session: Any = None, numbers: RandomNumbers | None = None) -> BaseEpisode:
+    def new_episode(self, session: Any = None, numbers: SeededNumbers | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun."""
         return InvertedEpisode(self, session, numbers)
 

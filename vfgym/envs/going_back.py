@@ -21,7 +21,7 @@ from vfgym.copying import Memo, deep_copy, new_memo
 from vfgym.episode import BaseEpisode
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, EpisodeNotPicklable, ResetNeeded
-from vfgym.reseeding import RandomNumbers, reseed
+from vfgym.reseeding import SeededNumbers, reseed
 from vfgym.state import State
 from vfgym.tasks import TaskStream, as_integer
 
@@ -38,7 +38,7 @@ class Belongings:
     """The games that were opened for it."""
     streams: dict[str, TaskStream]
     """The order in which it meets the tasks of each split."""
-    numbers: RandomNumbers
+    numbers: SeededNumbers
     action_numbers: np.random.Generator | None
     """The random numbers of its action space; None where none were drawn yet."""
 

@@ -12,7 +12,7 @@ from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.lifecycle import Kind, discover_marks
 from vfgym.overrides import items_of
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
 from vfgym.rubrics.scoring import UNKNOWN_BOUNDS, Bounds, RewardFunc, Score
@@ -322,7 +322,7 @@ class EnvGroup(ChatEnv):
         own = {f"{name}: {part}": value for name, env in self.env_map.items() for part, value in env.shared_parts().items()}
         return {**super().shared_parts(), **own}
 
-    def new_episode(self, session: Any = None, numbers: RandomNumbers | None = None) -> BaseEpisode:
+    def new_episode(self, session: Any = None, numbers: SeededNumbers | None = None) -> BaseEpisode:
         """A group plays none itself: the environment that a task is `routed` to does."""
         raise ConfigurationError("an EnvGroup plays no episode itself: ask the environment that routed(task) gives")
 

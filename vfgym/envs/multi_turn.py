@@ -16,7 +16,7 @@ from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import cleanup, stop
 from vfgym.messages import Message, as_messages
 from vfgym.overrides import hook, inline_hook, is_replaced
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.tasks import Row
@@ -151,7 +151,7 @@ class MultiTurnEnv(ChatEnv):
             episode.state.session = None
             await run_async(sessions.close())
 
-    def new_episode(self, session: Any = None, numbers: RandomNumbers | None = None) -> BaseEpisode:
+    def new_episode(self, session: Any = None, numbers: SeededNumbers | None = None) -> BaseEpisode:
         """Return an episode of this environment that has not begun; an inverted one where the author wrote `rollout`."""
         if is_replaced(self, "rollout", MultiTurnEnv.rollout):
             return InvertedEpisode(self, session, numbers, self.timeout_seconds)

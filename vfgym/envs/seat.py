@@ -18,7 +18,7 @@ from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, Invalid
 from vfgym.messages import AssistantMessage, Message, Response, as_message
 from vfgym.output.pictures import LINES, DrawnMessage, Picture, draw_page, fit_picture
 from vfgym.output.terminal import echo, escape
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.spaces import MessageSpace
 from vfgym.state import State
 from vfgym.tasks import TaskStream
@@ -88,9 +88,9 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         return {}
 
     @functools.cached_property
-    def _numbers(self) -> RandomNumbers:
+    def _numbers(self) -> SeededNumbers:
         """The random numbers of this player."""
-        return RandomNumbers()
+        return SeededNumbers()
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -99,7 +99,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
 
     @np_random.setter
     def np_random(self, generator: np.random.Generator) -> None:
-        self._numbers = RandomNumbers.drawn_from(generator)
+        self._numbers = SeededNumbers.drawn_from(generator)
 
     @property
     def _np_random(self) -> np.random.Generator:  # type: ignore[override]
@@ -358,7 +358,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         chosen = definition.choose_task(seed, options)
         yield from self._abandon()
         if seed is not None:
-            self._numbers = RandomNumbers(seed)
+            self._numbers = SeededNumbers(seed)
             self._streams.clear()
         task = self._draw(options.get("split", "train")) if chosen is None else chosen
         if isinstance(self.action_space, MessageSpace):

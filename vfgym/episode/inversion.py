@@ -24,7 +24,7 @@ from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
 from vfgym.messages import Message, Response, as_messages
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.state import State, make_placeholder_state
 from vfgym.tools import Tool, as_tool
 
@@ -131,7 +131,7 @@ class InvertedEpisode(BaseEpisode):
     )
 
     def __init__(
-        self, definition: Definition, session: Any = None, numbers: RandomNumbers | None = None, timeout_seconds: float | None = None
+        self, definition: Definition, session: Any = None, numbers: SeededNumbers | None = None, timeout_seconds: float | None = None
     ) -> None:
         """Make an episode that has not begun (see `BaseEpisode`), with a time limit (see `in_time`)."""
         super().__init__(definition, session, numbers)

@@ -27,7 +27,7 @@ from vfgym.errors import Error
 from vfgym.lifecycle import run_cleanups
 from vfgym.limits import RolloutMeter, rollout_meter
 from vfgym.messages import Message, Response, as_messages
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.state import MessagesView, State, make_placeholder_state
 from vfgym.tools import Tool
 
@@ -59,7 +59,7 @@ class BaseEpisode:
         "state",
     )
 
-    def __init__(self, definition: Definition, session: Any = None, numbers: RandomNumbers | None = None) -> None:
+    def __init__(self, definition: Definition, session: Any = None, numbers: SeededNumbers | None = None) -> None:
         """Make an episode that has not begun.
 
         Args:
@@ -205,7 +205,7 @@ class Episode(BaseEpisode):
     __slots__ = ("_answered", "_conversation", "_deadline", "_limit", "_overridden", "_rebuilds", "_step_scorers", "_timing")
     definition: TurnDefinition
 
-    def __init__(self, definition: TurnDefinition, session: Any = None, numbers: RandomNumbers | None = None) -> None:
+    def __init__(self, definition: TurnDefinition, session: Any = None, numbers: SeededNumbers | None = None) -> None:
         """Make an episode that has not begun (see `BaseEpisode`)."""
         super().__init__(definition, session, numbers)
         self._conversation: list[Message] = []

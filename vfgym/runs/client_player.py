@@ -26,7 +26,7 @@ from vfgym.episode.stops import note_end
 from vfgym.errors import Error
 from vfgym.limits import rollout_meter
 from vfgym.overrides import is_replaced
-from vfgym.reseeding import RandomNumbers
+from vfgym.reseeding import SeededNumbers
 from vfgym.results import fingerprint_of
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.inputs import Inputs, Seeds
@@ -63,7 +63,7 @@ class Rollouts:
         client: Client,
         model: str,
         sampling_args: dict[str, Any] | None,
-        numbers: RandomNumbers | None = None,
+        numbers: SeededNumbers | None = None,
     ) -> State:
         """Play one episode, without scoring it.
 
@@ -83,7 +83,7 @@ class Rollouts:
         return await play_authored(env, task, client, model, sampling_args)
 
     async def _play_turns(
-        self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any, numbers: RandomNumbers | None
+        self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any, numbers: SeededNumbers | None
     ) -> State:
         episode = Episode(env, self._sessions.of(env), numbers)
         try:
@@ -198,7 +198,7 @@ class ClientPlayer:
         client = config.client_of(group)
         for attempt in range(config.max_retries + 1):
             failure: Exception | None = None
-            numbers = None if config.seeds is None else RandomNumbers(config.seeds.of(example, number))
+            numbers = None if config.seeds is None else SeededNumbers(config.seeds.of(example, number))
             if attempt:
                 task = config.definition.routed(config.inputs.task(example, number))[1]
             try:
