@@ -37,8 +37,9 @@ def wasteful_in(code: str) -> list[str]:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             views = _views(function)
             for loop in ast.walk(function):
-                changed = _bound(loop)
-                for node in (each for part in _repeated(loop) for each in ast.walk(part)):
+                repeated = _repeated(loop)
+                changed = _bound(loop) if repeated else set()
+                for node in (each for part in repeated for each in ast.walk(part)):
                     if _moves_all(node) or _cuts_itself(node, views) or _searches_again(node, changed | others):
                         found.append(ast.unparse(node))
     return list(dict.fromkeys(found))

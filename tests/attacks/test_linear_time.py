@@ -3,10 +3,10 @@
 Degenerate models write 40,000 line ends, unclosed fences or one word a thousand times, and files and servers may do so on purpose. No test
 here looks at a clock; every reader that `readers` collects is looked at in two ways:
 
-- the steps of Python and of the matcher of regular expressions are counted (`steps`), for texts (`texts`) of 10,000 and 100,000 characters;
+- the steps of Python and of the matcher of regular expressions are counted (`steps`), for texts (`texts`) of four lengths (`sweep`);
 - every regular expression of the packages is analysed (`patterns`), since some of its loops are seen by no count inside of Python.
 
-Copies of a whole text inside of a loop are seen by the bytes that C moves, which the exhaustive family counts beside the steps (`sweep`),
+Copies of a whole text inside of a loop are seen by the bytes that C moves, which the exhaustive family counts beside the steps,
 and by the form of the loop (`loops`), as are searches that begin at the beginning each time.
 
 In the quick suite each reader gets a fixed share of the texts, and more of those with which readers were slow once.
@@ -15,7 +15,6 @@ In the quick suite each reader gets a fixed share of the texts, and more of thos
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -23,6 +22,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,8 @@ from tests.attacks import sweep
 from tests.attacks.collect_patterns import Use, patterns
 from tests.attacks.loops import wasteful_in, wasteful_loops
 from tests.attacks.patterns import superlinear_part
-from tests.attacks.readers import AWKWARD_SECRETS, LEFT_OUT, Read, readers, uncollected
+from tests.attacks.readers import AWKWARD_SECRETS, LEFT_OUT, readers, uncollected
 from tests.attacks.steps import count_steps
-from tests.attacks.texts import texts
 from vfgym.clients.faults import OVERLONG_RULES, says_overlong
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.codecs.data import quote_data
@@ -48,12 +47,6 @@ from vfgym.results.plain_json import NotPlain, as_json, json_text, line_of
 from vfgym.tools.json_numbers import no_json_numbers
 from vfgym.tools.results import compact_json
 from vfgym.view.page import build_page
-
-SHORT, LONG = 10_000, 100_000
-MOST_GROWTH = 40
-"""How many times as many steps the long text may take as the short one: 10 times, or more where it is read in another way, not 100."""
-FEW_STEPS = 300
-"""Fewer are not compared: the matcher's are counted in thousands."""
 
 ONCE_SLOW = (
     *("'\\n' repeated", "' ' repeated, then x", "'\\\\' repeated", "'?' repeated", "'9' repeated, then x", "'```a\\n' repeated"),
@@ -74,50 +67,35 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)
 
 
-def grows_too_fast(read: Read, short: str, long: str) -> str | None:
-    """Return what is wrong with the steps that a reader takes, in words; None if nothing is."""
-    for text in (short[: len(short) // 10], short):  # what is exponential shows here, and what is made once is made
-        few = count_steps(lambda text=text: read(text))
-    before = count_steps(lambda: read(short[: len(short) // 10]))
-    if few > max(MOST_GROWTH * before, FEW_STEPS):
-        return f"{before} steps, then {few} for ten times the text"
-    many = count_steps(lambda: read(long))
-    return f"{few} steps, then {many} for ten times the text" if many > max(MOST_GROWTH * few, FEW_STEPS) else None
-
-
-SHORT_TEXTS, LONG_TEXTS = dict(texts(SHORT)), dict(texts(LONG))
-
-
-def slow_texts(name: str, read: Read, names: list[str]) -> list[str]:
-    """Return for which texts a reader takes too many steps, and how many."""
-    found = ((text, grows_too_fast(read, SHORT_TEXTS[text], LONG_TEXTS[text])) for text in names)
-    return [f"{name}, {text}: {problem}" for text, problem in found if problem]
-
-
-def in_share(reader: str, text: str, share: int) -> bool:
-    return int(hashlib.sha256(f"{reader} {text}".encode()).hexdigest(), 16) % share == 0
-
-
 def test_every_reader_takes_part() -> None:
     """A new codec, parser or function of a room is read with by rule, or somebody says why not."""
     assert uncollected() == []
     assert not LEFT_OUT.keys() & readers().keys()
-    assert set(ONCE_SLOW) <= SHORT_TEXTS.keys()
+    assert set(ONCE_SLOW) <= sweep.texts_of(250).keys()
 
 
 @pytest.mark.parametrize("name", readers())
 def test_steps_grow_as_the_text_does(name: str) -> None:
-    chosen = [text for text in SHORT_TEXTS if in_share(name, text, QUICK_SHARE_ONCE_SLOW if text in ONCE_SLOW else QUICK_SHARE)]
-    assert slow_texts(name, readers()[name], chosen) == []
+    shares = {text: QUICK_SHARE_ONCE_SLOW if text in ONCE_SLOW else QUICK_SHARE for text in sweep.texts_of(250)}
+    chosen = [text for text, share in shares.items() if sweep.in_share(name, text, share)]
+    assert list(sweep.slow_texts(readers()[name], chosen)) == []
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sweep.Sweep]:
+    reading = sweep.Sweep(tmp_path_factory.mktemp("counted"), ONCE_SLOW)
+    yield reading
+    reading.close()
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-def test_steps_and_bytes_grow_as_every_text_does(tmp_path: Path) -> None:
-    """Every reader with every text; copies are looked for where a C compiler and the GNU libc are, and the test says so elsewhere."""
-    sees_copies, problems = sweep.run(os.cpu_count() or 1, tmp_path)
-    assert problems == []
-    if not sees_copies:
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", readers())
+def test_steps_and_bytes_grow_as_every_text_does(name: str, reading: sweep.Sweep) -> None:
+    """Copies are looked for where a C compiler and the GNU libc are, and the test says so elsewhere."""
+    found = reading.read_all(name)
+    assert found["problems"] == []
+    if not found["sees_copies"]:
         pytest.skip("steps grow as texts do; bytes are not counted here, which takes `cc` and the GNU libc")
 
 
@@ -211,8 +189,8 @@ def test_the_analysis_lets_pass_what_takes_linear_time(pattern: str) -> None:
 
 def test_the_count_of_steps_sees_the_matcher_and_python() -> None:
     slow = re.compile(r"\s*\Z")
-    assert count_steps(lambda: slow.search(" " * SHORT + "x")) > 50 * count_steps(lambda: slow.search(" " * (SHORT // 10) + "x"))
-    assert count_steps(lambda: [each for each in range(SHORT)]) >= SHORT
+    assert count_steps(lambda: slow.search(" " * 10_000 + "x")) > 50 * count_steps(lambda: slow.search(" " * 1_000 + "x"))
+    assert count_steps(lambda: [each for each in range(10_000)]) >= 10_000
 
 
 NOT_OF_OTHERS = {
@@ -300,7 +278,7 @@ def test_data_that_are_nested_deeply_are_refused_or_cut(name: str, kind: str) ->
 
 def test_unions_that_hold_themselves_are_looked_through_once() -> None:
     few, many = (count_steps(lambda depth=depth: OF_DATA["no_json_numbers"](nested(depth, "objects"))) for depth in (9, 90))
-    assert many < MOST_GROWTH * few
+    assert many < sweep.MOST_GROWTH * few
 
 
 def test_long_chains_of_errors_are_gone_through() -> None:
