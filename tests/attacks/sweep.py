@@ -58,8 +58,8 @@ class Work(NamedTuple):
 
 
 _NO_WORK = Work(0, 0)
-_LITTLE = Work(10, 100_000)
-"""What is not compared, however it grows: a millisecond, or less."""
+_LITTLE = Work(100, 100_000)
+"""What is not compared, however it grows: some milliseconds, or less. The matcher's steps are counted by thousands."""
 
 
 def work_of(call: Callable[[], Any]) -> Work:
