@@ -224,7 +224,7 @@ def _without_form(text: str) -> str:
                 text = inner.strip()
                 break
         if text.endswith(".") and not _ENDS_SENTENCES.search(text, 0, len(text) - 1):
-            text = text[:-1]
+            text = text.removesuffix(".")
         if text == before:
             break
     return text
