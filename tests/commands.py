@@ -1,4 +1,4 @@
-"""The command line as tests run it: each command in a process of its own, forked from one that has imported what commands need.
+"""The command lines as tests run them: each command in a process of its own, forked from one that has imported what commands need.
 
 That saves each of them a second of imports. How the command starts and ends as a program is tested where it is started as one.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.programs import SECONDS
@@ -19,7 +20,10 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["tests.commands", "vfgym.cli.app", "vfgym.cli.eval", "vfgym.cli.sweeps", "datasets", "reasoning_gym", "openai", "anthropic"]
+    [
+        *("tests.commands", "vfgym.cli.app", "vfgym.cli.eval", "vfgym.cli.sweeps", "verifiers_compat.cli.commands.eval"),
+        *("datasets", "reasoning_gym", "openai", "anthropic"),
+    ]
 )
 
 
@@ -32,23 +36,43 @@ def run_vfgym(*arguments: str, stdin: str = "", exit_code: int = 0, **environmen
         exit_code: What it has to exit with.
         **environment: Environment variables, beside those of this process.
     """
+    return _run_forked(_run_vfgym, arguments, stdin, exit_code, environment)
+
+
+def run_module(module: str, *arguments: str, exit_code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a module as ``python -m`` does, in the current directory; return what it wrote.
+
+    Args:
+        module: The module.
+        *arguments: The arguments.
+        exit_code: What it has to exit with.
+        **environment: Environment variables, beside those of this process. Modules are looked for in ``PYTHONPATH``, too.
+    """
+    return _run_forked(_run_module, (module, *arguments), "", exit_code, environment)
+
+
+def _run_forked(
+    run: Callable[[Sequence[str]], None], arguments: Sequence[str], stdin: str, exit_code: int, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as name:
         given, *written = (Path(name, stream) for stream in STREAMS)
         given.write_text(stdin)
-        process = _processes.Process(target=_run, args=(arguments, os.getcwd(), {**os.environ, **environment}, name))
+        process = _processes.Process(target=_begin, args=(run, arguments, os.getcwd(), {**os.environ, **environment}, name))
         process.start()
         process.join(SECONDS)
         if process.exitcode is None:
             process.kill()
             process.join()
-            raise AssertionError(f"vfgym {' '.join(arguments)} takes longer than {SECONDS:g} s")
+            raise AssertionError(f"{' '.join(arguments)} takes longer than {SECONDS:g} s")
         done = subprocess.CompletedProcess(arguments, process.exitcode, *(file.read_text() for file in written))
         process.close()
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done
 
 
-def _run(arguments: Sequence[str], directory: str, environment: Mapping[str, str], folder: str) -> None:
+def _begin(
+    run: Callable[[Sequence[str]], None], arguments: Sequence[str], directory: str, environment: Mapping[str, str], folder: str
+) -> None:
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
@@ -56,8 +80,18 @@ def _run(arguments: Sequence[str], directory: str, environment: Mapping[str, str
         file = open(Path(folder, stream), mode, encoding="utf-8")  # noqa: SIM115 (open until the process ends)
         os.dup2(file.fileno(), number)
         setattr(sys, stream, file)
+    sys.path[:0] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    run(arguments)
+
+
+def _run_vfgym(arguments: Sequence[str]) -> None:
     sys.argv = ["vfgym", *arguments]
-    sys.path.insert(0, "")
     from vfgym.cli import main
 
     main()
+
+
+def _run_module(arguments: Sequence[str]) -> None:
+    sys.argv = list(arguments)
+    sys.modules.pop(arguments[0], None)  # imported before the fork
+    runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)

@@ -31,6 +31,12 @@ def strange_lines(*arguments: str | Path, cwd: Path, **environment: str) -> list
     return [line for line in done.stderr.splitlines() if not OWN.fullmatch(line)]
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Python keeps what it compiles: empty at first, so that each package is compiled by the first case that imports it."""
+    return tmp_path_factory.mktemp("compiled")
+
+
 @pytest.mark.parametrize(
     ("env_id", "needed"),
     [
@@ -42,11 +48,11 @@ def strange_lines(*arguments: str | Path, cwd: Path, **environment: str) -> list
         ("pettingzoo/texas_holdem_no_limit-v6", "pettingzoo"),
     ],
 )
-def test_an_evaluation_shows_its_progress_only(env_id: str, needed: str, tmp_path: Path) -> None:
+def test_an_evaluation_shows_its_progress_only(env_id: str, needed: str, tmp_path: Path, compiled: Path) -> None:
     """Also where Python compiles the packages meanwhile, as it does in a virtual environment that uv has made."""
     pytest.importorskip(needed)
     arguments = ["-m", "vfgym", "eval", env_id, "--agent", "random", "--num-examples", "3"]
-    assert strange_lines(*arguments, cwd=tmp_path, PYTHONPYCACHEPREFIX=str(tmp_path / "compiled")) == []
+    assert strange_lines(*arguments, cwd=tmp_path, PYTHONPYCACHEPREFIX=str(compiled), PYTHONDONTWRITEBYTECODE="") == []
 
 
 PROGRAM = """

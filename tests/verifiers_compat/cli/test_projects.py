@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
-from tests.programs import SECONDS, make_environment, run_module, run_python
+from tests import programs
+from tests.commands import run_module
+from tests.programs import SECONDS, make_environment, run_python
 from verifiers_compat.cli.commands.init import module_of, write_project
 from verifiers_compat.cli.commands.setup import endpoints_text, write_workspace
 from verifiers_compat.cli.evals.endpoints import read_endpoints
@@ -329,15 +331,15 @@ def test_environments_are_made_installed_and_evaluated(workspace: Path, python: 
         "[tool.verifiers.eval]\nnum_examples = 1\nrollouts_per_example = 2\n",
     )
     (workspace / "environments" / "boxed" / "boxed.py").write_text(PUBLISHED)
-    missing = run_module(f"{COMMANDS}.eval", "boxed", python=python, exit_code=1)
+    missing = programs.run_module(f"{COMMANDS}.eval", "boxed", python=python, exit_code=1)
     assert "Install it with: vf-install boxed" in missing.stderr
-    run_module(f"{COMMANDS}.install", "word-count", python=python, **offline)
-    done = run_module(f"{COMMANDS}.install", "boxed", python=python, **offline)
+    programs.run_module(f"{COMMANDS}.install", "word-count", python=python, **offline)
+    done = programs.run_module(f"{COMMANDS}.install", "boxed", python=python, **offline)
     assert "left out  verifiers>=0.1.9" in done.stdout
     with ModelServer({"adds": adds}) as server:
         for env, rollouts in (("word-count", 15), ("boxed", 2)):
             before = server.num_requests
-            done = run_module(f"{COMMANDS}.eval", env, "-m", "adds", "-b", server.openai_url, "-s", python=python)
+            done = programs.run_module(f"{COMMANDS}.eval", env, "-m", "adds", "-b", server.openai_url, "-s", python=python)
             assert "reward: avg - 1.000, std - 0.000" in done.stdout
             assert server.num_requests - before == rollouts  # as the environment's own pyproject.toml says
             assert len(list((workspace / "environments" / env.replace("-", "_") / "outputs" / "evals").glob("*/*/results.jsonl"))) == 1
@@ -368,7 +370,7 @@ def test_the_plugin_names_modules_that_run() -> None:
     for module in modules:
         command = plugin.build_module_command(module, ["--help"])
         assert command == [sys.executable, "-m", module, "--help"]
-        assert "Usage: vf-" in subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+        assert "Usage: vf-" in run_module(*command[2:]).stdout
     assert plugin.build_module_command("m") == [sys.executable, "-m", "m"]
     assert "error: vf-build does not exist here: " in run_module(plugin.build_module, exit_code=2).stderr
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import run_module
+from tests.commands import run_module
 from tests.view.runs import row, write_run
 from verifiers_compat.cli.commands.tui import find_runs
 from vfgym.errors import ConfigurationError
