@@ -26,12 +26,15 @@ register_all()
 IDS = playable_ids()
 DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
 GAMES = [env_id for env_id in IDS if env_id not in DATASETS]
+SLOW = ("knight_swap", "arc_agi", "rearc", "rubiks_cube", "Sudoku")
+"""What takes seconds to make its tasks: the exhaustive run has them."""
+QUICK = [env_id for env_id in IDS if not any(name in env_id for name in SLOW)]
 RNG = random.Random(SEED)
-SOME_DATASETS = RNG.sample(DATASETS, 12)
+SOME_DATASETS = RNG.sample([env_id for env_id in QUICK if env_id in DATASETS], 12)
 SOME_GAMES = [
     env_id
     for namespace, count in (("gymnasium", 10), ("pettingzoo", 2), ("textarena", 15))
-    for env_id in RNG.sample([env_id for env_id in GAMES if env_id.startswith(f"{namespace}/")], count)
+    for env_id in RNG.sample([env_id for env_id in QUICK if env_id.startswith(f"{namespace}/")], count)
 ]
 
 SILLY_ACTIONS = {
