@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(f"random samples: VFGYM_TEST_SEED={SEED}")
 
 
-class Process(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Process:
     """A process that runs: its id may be used again, but not with the same start."""
 
     pid: int
     started: str
-    command: str
+    command: str = dataclasses.field(compare=False)  # just after `exec` it reads empty
 
 
 def children(pid: int) -> set[Process]:
