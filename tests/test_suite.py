@@ -132,15 +132,18 @@ def test_the_seed_of_random_samples_comes_from_outside_and_is_printed(tmp_path: 
 
 
 def test_no_sample_changes_with_the_calendar() -> None:
+    names = ("today", "toordinal")
     for module in MODULES:
-        for node in ast.walk(ast.parse(module.read_text())):
-            assert not (isinstance(node, ast.Attribute) and node.attr in ("today", "toordinal")), f"{module}: line {node.lineno}"
+        text = module.read_text()
+        for node in ast.walk(ast.parse(text)) if any(name in text for name in names) else ():
+            assert not (isinstance(node, ast.Attribute) and node.attr in names), f"{module}: line {node.lineno}"
 
 
 def test_tests_that_interrupt_say_so_in_their_names() -> None:
     """So that one expression deselects them where nobody can press Ctrl-C: ``-k "not ctrl_c and not interrupt"``."""
     for module in MODULES:
-        for node in ast.walk(ast.parse(module.read_text())):
+        text = module.read_text()
+        for node in ast.walk(ast.parse(text)) if "SIGINT" in text else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 sends = [call for call in ast.walk(node) if isinstance(call, ast.Call) and _sends_interrupt(call)]
                 assert not sends or "ctrl_c" in node.name or "interrupt" in node.name, f"{module}: {node.name}"
