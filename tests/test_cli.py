@@ -253,8 +253,8 @@ def test_eval_isolates_agents() -> None:
 
 
 def test_eval_isolates_only_agents_that_a_process_can_load() -> None:
-    stderr = run("eval", DATASET, "--agent", "my_agents:forty_two", "--agent", "random", "--isolate", exit_code=2).stderr
-    assert stderr.startswith("error: an agent that is to run in a process of its own must be named as module:callable; got 'random'")
+    stderr = run("eval", DATASET, "--agent", "my_agents:forty_two", "--agent", "nobody", "--isolate", exit_code=2).stderr
+    assert stderr.startswith("error: an agent that is to run in a process of its own must be named as module:callable; got 'nobody'")
 
 
 def test_eval_succeeds_where_some_agent_does() -> None:

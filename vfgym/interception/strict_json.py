@@ -14,6 +14,8 @@ from typing import Any
 from vfgym.bounded_json import parse_json
 
 MOST_LEVELS = 100
+"""Lists and objects inside each other that a program may send."""
+
 _SURROGATE = re.compile(rb"\\u[dD][89abAB]", re.ASCII)
 
 
@@ -21,7 +23,7 @@ def read_json(data: bytes) -> Any:
     """Return the value that JSON in UTF-8 stands for.
 
     Raises:
-        ValueError: If it is none, has a number that is not finite, text that is not Unicode, or more than `MOST_LEVELS` levels.
+        ValueError: If it is not JSON, has a number that is not finite, text that is not Unicode, or more than `MOST_LEVELS` levels.
     """
     value = parse_json(data.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite, most_levels=MOST_LEVELS)
     if _SURROGATE.search(data):  # pairs are fine, and nearly all are pairs
@@ -30,10 +32,10 @@ def read_json(data: bytes) -> Any:
 
 
 def check_arguments(text: str) -> None:
-    """Refuse arguments of a tool that are JSON in Python alone. Those that are none pass: models write such, too.
+    """Refuse arguments of a tool that are JSON for Python alone. Text that is not JSON at all passes: models write such arguments, too.
 
     Raises:
-        ValueError: If they are.
+        ValueError: If only Python reads them as JSON.
     """
     try:
         parse_json(text)
@@ -43,7 +45,7 @@ def check_arguments(text: str) -> None:
 
 
 def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:

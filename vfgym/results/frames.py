@@ -67,7 +67,7 @@ def _records(run: str | os.PathLike[str] | GenerateOutputs, place: int, what: Fr
     if what == "requests" and results["outputs"] and not any("trajectory" in row for row in results["outputs"]):
         raise ConfigurationError(
             f"the run {name} kept no trajectories, which tell the requests: play it with state_columns=['trajectory']"
-            " (vfgym eval --state-columns trajectory)"
+            " (vfgym eval --state-column trajectory)"
         )
     for row in results["outputs"]:
         begin = {

@@ -54,7 +54,10 @@ def find_stand_in(image: str) -> str | None:
     """Return what of this machine stands for an image, with its version; None where nothing does."""
     name = image.removeprefix("docker.io/").removeprefix("library/").partition("@")[0].partition(":")[0]
     if name in ("debian", "ubuntu"):
-        return str(platform.freedesktop_os_release().get("PRETTY_NAME", "Linux"))
+        try:
+            return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+        except OSError:  # not a Linux, or one that does not say which
+            return None
     program = {"python": find_interpreter(), "node": shutil.which("node", path=_SEEN_INSIDE)}.get(name)
     if program is None:
         return None
