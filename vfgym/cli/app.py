@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""The commands. The longer options stand in `vfgym.cli.options`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,39 @@ import typer
 
 from vfgym.bounded_json import parse_json
 from vfgym.cli.conventions import AsJson, Debug, Exit
+from vfgym.cli.options import (
+    Agents,
+    ApiKeyVar,
+    BothSeats,
+    CacheOption,
+    ClientType,
+    DryRun,
+    EnvArgs,
+    EnvId,
+    Evaluated,
+    ExampleIds,
+    Isolate,
+    LimitEachOption,
+    LimitOption,
+    MaxRetries,
+    ModelNames,
+    NumExamples,
+    OutputDir,
+    PricesOption,
+    Provider,
+    Reducers,
+    Resume,
+    ResumedPath,
+    RubricArgs,
+    RubricName,
+    SamplingArgs,
+    Sandboxed,
+    SavedGameDir,
+    Select,
+    StateColumns,
+    Tags,
+    Vary,
+)
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
 
@@ -21,97 +54,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
-EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
-OutputDir = Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="Results go to a new directory below DIR/evals.")]
-RubricName = Annotated[
-    str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
-]
-
-# The options of `vfgym eval` that need more than a line.
-Agents = Annotated[
-    list[str] | None,
-    typer.Option("--agent", "-a", metavar="AGENT", help="random, oracle, human or module:callable; may be given several times."),
-]
-ModelNames = Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL", help="A model to ask; may be given several times.")]
-Provider = Annotated[str | None, typer.Option("--provider", "-p", help="Where the models are: openai, anthropic, openrouter, vllm, ...")]
-ApiKeyVar = Annotated[str | None, typer.Option("--api-key-var", "-k", metavar="NAME", help="Environment variable that holds the API key.")]
-ClientType = Annotated[
-    str | None, typer.Option("--client-type", metavar="TYPE", help="The API that the models speak: openai_responses, ...")
-]
-SamplingArgs = Annotated[
-    str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
-]
-NumExamples = Annotated[
-    int | None, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all. 20 by default.", show_default=False)
-]
-ExampleIds = Annotated[
-    str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
-]
-BothSeats = Annotated[bool, typer.Option("--both-seats", help="Play each game for two players once from either seat.")]
-MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]
-StateColumns = Annotated[
-    list[str] | None,
-    typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),
-]
-Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="WORD", help="A word by which the runs are found again: their metadata have it; repeatable."),
-]
-Reducers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reduce",
-        metavar="HOW",
-        help="Also show the mean over tasks of what their rollouts are reduced to: mean, median, max or at_least_K; repeatable.",
-    ),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")]
-Evaluated = Annotated[str, typer.Argument(metavar="ID|FILE.toml", help="A registered id, or a file that names several evaluations.")]
-Vary = Annotated[
-    list[str] | None,
-    typer.Option("--vary", metavar="NAME=A,B", help="Values of an argument of the environment, each played; repeatable: all combinations."),
-]
-Select = Annotated[
-    list[str] | None,
-    typer.Option("--select", metavar="PATTERN", help="Play runs whose title (see --dry-run) has this part, or fits '*a*b*'; repeatable."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be played; ask and write nothing.")]
-Isolate = Annotated[
-    bool,
-    typer.Option(
-        "--isolate",
-        help="Run agents (module:callable) in processes, killed at the environment's timeout_seconds; the library's own stay here.",
-    ),
-]
-Sandboxed = Annotated[
-    bool, typer.Option("--sandboxed", help="Run these processes in sandboxes: without environment variables, network and your files.")
-]
-LimitOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="LIMITS",
-        help="What each run may spend, any of tokens=100000,cost=2.5,time=600,errors=10,requests=500; repeatable.",
-    ),
-]
-LimitEachOption = Annotated[
-    list[str] | None,
-    typer.Option("--limit-each", metavar="LIMITS", help="What each rollout may spend, any of tokens=2000,turns=8,time=60; repeatable."),
-]
-PricesOption = Annotated[
-    Path | None,
-    typer.Option("--prices", metavar="FILE", help="What models cost (TOML): [MODEL] with input and output, money for a million tokens."),
-]
-CacheOption = Annotated[
-    bool,
-    typer.Option("--cache", help="Keep answers of models, and ask for none twice (in $VFGYM_CACHE, or the user's cache directory)."),
-]
-ResumedPath = Annotated[
-    Path | None, typer.Argument(metavar="PATH", help="With --resume: the directory of the run's results.", show_default=False)
-]
 
 
 def _print_version(is_asked: bool) -> None:
@@ -268,15 +210,9 @@ def compare(
 @app.command("score")
 def score(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run; it stays as it is.")],
-    rubric: Annotated[
-        str, typer.Option("--rubric", metavar="MODULE:NAME", help="A rubric, a function that makes one, or a reward function.")
-    ],
-    rubric_args: Annotated[
-        str, typer.Option("--rubric-args", metavar="JSON", help="Arguments for the class or function that makes the rubric.")
-    ] = "{}",
-    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Results go to a new directory below DIR/evals.")] = Path(
-        "outputs"
-    ),
+    rubric: RubricName,
+    rubric_args: RubricArgs = "{}",
+    output_dir: OutputDir = Path("outputs"),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -381,9 +317,7 @@ def play(
     api_key_var: ApiKeyVar = None,
     strict: Annotated[bool, typer.Option("--strict", help="Play every answer, as a model's: also one that is not a move.")] = False,
     record: Annotated[Path | None, typer.Option("--record", metavar="FILE", help="Record the game into a GIF.", show_default=False)] = None,
-    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="The game is saved in a new directory below DIR/evals.")] = Path(
-        "outputs"
-    ),
+    output_dir: SavedGameDir = Path("outputs"),
     env_args: EnvArgs = "{}",
     as_json: AsJson = False,
     debug: Debug = False,
@@ -458,7 +392,7 @@ def _parse_object(text: str, option: str = "--env-args") -> dict[str, Any]:
     except ValueError as error:
         raise ConfigurationError(f"{option} must be JSON: {error}") from None  # the text itself may have keys in it
     if not isinstance(parsed, dict):
-        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"max_turns\": 5}}', got {type(parsed).__name__}")
+        raise ConfigurationError(f"{option} must be a JSON object, such as '{{\"NAME\": 5}}', got {type(parsed).__name__}")
     return parsed
 
 

@@ -20,7 +20,8 @@ from vfgym.rubrics import Rubric
 from vfgym.state import State, TrajectoryStep
 from vfgym.wrappers.games.game import GameEnv
 from vfgym.wrappers.games.turns import Turn
-from vfgym.wrappers.gymnasium.game import FAST_GAMES, GymnasiumEpisode
+from vfgym.wrappers.gymnasium.copies import GymnasiumEpisode
+from vfgym.wrappers.gymnasium.game import FAST_GAMES
 from vfgym.wrappers.gymnasium.old_gym import normalize_reset as normalize_reset
 from vfgym.wrappers.gymnasium.old_gym import normalize_step as normalize_step
 from vfgym.wrappers.gymnasium.old_gym import reset_game

@@ -11,14 +11,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils import EzPickle
 
 from vfgym.calls import function_name
 from vfgym.codecs import ActionNotFound, Codec, codec_for
 from vfgym.copying import deep_copy, new_memo
 from vfgym.envs.seat import EpisodeSeat
-from vfgym.episode import Episode
-from vfgym.errors import ConfigurationError, EpisodeNotPicklable
+from vfgym.errors import ConfigurationError
 from vfgym.foreign import is_pettingzoo
 from vfgym.messages import Content, Message, UserMessage, join_contents
 from vfgym.output.pictures import Picture, as_picture
@@ -34,10 +32,11 @@ from vfgym.wrappers.games.masks import as_command, find_commands, find_mask, mas
 from vfgym.wrappers.games.pictures import draws_itself
 from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turns import NATIVE_OBSERVATION, GameState, Turn, copy_info, copy_value
-from vfgym.wrappers.gymnasium.browsergym import BrowserGame, is_browser
+from vfgym.wrappers.gymnasium.copies import GymnasiumEpisode, find_copied_as_new, transitions_of
 from vfgym.wrappers.gymnasium.curated import other_title
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
-from vfgym.wrappers.gymnasium.old_gym import OldGymGame, has_old_interface
+from vfgym.wrappers.gymnasium.interfaces import as_gymnasium
+from vfgym.wrappers.gymnasium.old_gym import has_old_interface
 from vfgym.wrappers.gymnasium.playability import find_prompt_problems
 from vfgym.wrappers.gymnasium.rendering import (
     Game,
@@ -50,8 +49,7 @@ from vfgym.wrappers.gymnasium.rendering import (
     render_drawing,
 )
 from vfgym.wrappers.gymnasium.reports import MoveReport, Show, choose_pieces
-from vfgym.wrappers.gymnasium.rewards import check_rewards, keeps_rewards, kinds_of, known_bounds, no_outcome
-from vfgym.wrappers.gymnasium.text_games import TextGame
+from vfgym.wrappers.gymnasium.rewards import check_rewards, kinds_of, known_bounds, no_outcome
 from vfgym.wrappers.gymnasium.unwrapping import documented_game, innermost
 
 OnInvalid: TypeAlias = Literal["feedback", "terminate", "noop", "random"]
@@ -67,46 +65,6 @@ _MOST_LEGAL = 1000
 
 class IsPettingZoo(ConfigurationError):
     """A function that was to make a game of Gymnasium made one of PettingZoo."""
-
-
-class GymnasiumEpisode(Episode):
-    """One run of a game of Gymnasium. In the middle of it, it can be pickled and copied if the game can."""
-
-    __slots__ = ()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        session = self.state.session
-        if session is not None and not (self.is_over or self.is_broken):
-            _check_copies(session.game)
-        return super().__reduce_ex__(protocol)
-
-
-_AS_EZPICKLE = (object.__reduce_ex__, object.__reduce__, EzPickle.__getstate__)
-
-
-def find_copied_as_new(game: Any) -> type | None:
-    """Return the class of a game, or of a wrapper around it, whose copy is a new one that has not begun; None where copies go on.
-
-    So it is with MuJoCo's, Box2D's and Atari's (Gymnasium 1.4, ale-py 0.12). A game that says itself how it is copied knows best.
-    """
-    while True:
-        cls: Any = type(game)
-        if (cls.__reduce_ex__, cls.__reduce__, cls.__getstate__) == _AS_EZPICKLE and not hasattr(cls, "__deepcopy__"):
-            return cls  # type: ignore[no-any-return]
-        if not isinstance(game, gym.Wrapper | OldGymGame):
-            return None
-        game = game.env if isinstance(game, gym.Wrapper) else game.game
-
-
-def _check_copies(game: Any) -> None:
-    """Raise if a copy of a game is a new one."""
-    cls = find_copied_as_new(game)
-    if cls is not None:
-        raise EpisodeNotPicklable(
-            f"{cls.__name__} is pickled and copied by the arguments of its constructor only (gymnasium.utils.EzPickle), so what is"
-            " being played would be lost: pickle or copy the environment before its first reset() or after the end of an episode;"
-            " another one that is reset with the same seed and given the same answers gets to the same place"
-        )
 
 
 @dataclass
@@ -196,7 +154,7 @@ class GymnasiumGame(GameEnv):
                 raise IsPettingZoo(f"{source} made a {type(made).__name__}, which is for vfgym.PettingZooEnv")
             if not isinstance(made, gym.Env) and not has_old_interface(made):
                 raise ConfigurationError(f"{source} made a {type(made).__name__}, which is not a gymnasium.Env")
-            game = _as_gymnasium(made)
+            game = as_gymnasium(made)
             if isinstance(innermost(game), EpisodeSeat):
                 raise ConfigurationError(f"{source} is a chat environment already: make it with gymnasium.make, or call the function")
             if name is None:
@@ -222,7 +180,7 @@ class GymnasiumGame(GameEnv):
             self._most_moves = None if game.spec is None else game.spec.max_episode_steps
             draws = draws_itself(game)
             self._copies_go_on = find_copied_as_new(game) is None
-            self._transitions = _transitions_of(game)
+            self._transitions = transitions_of(game)
             """What a game of toy_text looks its moves up in, for all games to share; None where there is no such table."""
             if self._transitions is not None and self._shown is render_drawing:
                 self._shown = RememberedDrawings(self._transitions)
@@ -293,12 +251,12 @@ class GymnasiumGame(GameEnv):
         if self._pattern:
             [pattern] = self._pattern
             return deep_copy(pattern, new_memo([self._transitions, pattern.unwrapped.spec]))
-        game = _as_gymnasium(self._make_game())
+        game = as_gymnasium(self._make_game())
         bare: Any = game.unwrapped
         # Two that are made are alike: no map is random.
         if (
             self._transitions is not None
-            and _transitions_of(game) == self._transitions
+            and transitions_of(game) == self._transitions
             and np.array_equal(bare.initial_state_distrib, self._begins_at)
         ):
             bare.P = self._transitions
@@ -484,25 +442,6 @@ def _texts_of_all(space: gym.Space[Any], codec: Codec) -> list[str]:
     if not isinstance(space, gym.spaces.Discrete) or int(space.n) > _MOST_LEGAL:
         return []
     return codec.legal_texts(np.ones(int(space.n), np.int8)) or []
-
-
-def _transitions_of(game: Game) -> dict[Any, Any] | None:
-    """Return the table in which a game of Gymnasium's toy_text looks its moves up, and to which it never writes; None where it has none.
-
-    FrozenLake's takes 25 of the 47 KB of an episode, and Taxi's has 12,000 rows.
-    """
-    cls = type(game.unwrapped)
-    is_gymnasiums = isinstance(game, gym.Env) and cls.__module__.startswith("gymnasium.envs.toy_text.") and keeps_rewards(game)
-    return getattr(game.unwrapped, "P", None) if is_gymnasiums else None
-
-
-def _as_gymnasium(made: Any) -> Game:
-    """Return a game with the interface of Gymnasium, whichever it has."""
-    if is_browser(made):
-        return BrowserGame(made)
-    if getattr(made, "action_space", None) is None and has_old_interface(made):
-        return TextGame(made)
-    return OldGymGame(made) if has_old_interface(made) else made
 
 
 def _steps(count: int) -> str:
