@@ -61,10 +61,10 @@ class SandboxEnv(StatefulToolEnv, ClientSandboxes, vfgym_sandbox.SandboxEnv):
         Args:
             sandbox_name: Accepted, as ``timeout_minutes``, ``labels`` and what is said of the client: a sandbox lives as long as its
                 rollout.
-            docker_image: The image of the sandboxes. Any other value than the default of this and of ``start_command``, ``cpu_cores``,
-                ``team_id`` and ``advanced_configs`` needs the backend ``container``.
-            start_command: A command that runs in a sandbox beside all else.
-            cpu_cores: How many CPUs a sandbox may use at once, where it is not the default.
+            docker_image: The image of the sandboxes. The default asks for nothing; another one is run by a container engine, or this
+                machine stands for it (``python:*``, ``debian:*``, ``ubuntu:*``, ``node:*``).
+            start_command: A command that runs in a sandbox beside all else. Any other than the default needs a container engine.
+            cpu_cores: How many CPUs a sandbox may use at once. Only a container engine keeps it, and a warning says so elsewhere.
             memory_gb: Memory of a sandbox.
             disk_size_gb: Size of all its files.
             gpu_count: 0.

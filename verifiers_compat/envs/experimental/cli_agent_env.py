@@ -81,15 +81,15 @@ class CliAgentEnv(MultiTurnEnv, ClientSandboxes, cli_agent.CliAgentEnv):
             interception_url: None: programs reach their model without a tunnel.
             max_turns: Most answers of the model in one rollout; unlimited where it is not positive.
             poll_interval: Accepted; requests are noticed at once.
-            docker_image: The image of the sandbox. Any other value than the default of this and of the next two needs the backend
-                ``container``.
-            start_command: A command that runs in the sandbox beside the program.
-            cpu_cores: How many CPUs the sandbox may use at once, where it is not the default.
+            docker_image: The image of the sandbox. The default asks for nothing; another one is run by a container engine, or this machine
+                stands for it (``python:*``, ``debian:*``, ``ubuntu:*``, ``node:*``).
+            start_command: A command that runs in the sandbox beside the program. Any other than the default needs a container engine.
+            cpu_cores: How many CPUs the sandbox may use at once. Only a container engine keeps it, and a warning says so elsewhere.
             memory_gb: Memory of the sandbox.
             disk_size_gb: Size of all its files.
             gpu_count: 0.
             environment_vars: Environment variables of the program.
-            team_id: Accepted with the backend ``container``, as the next one; they change nothing.
+            team_id: Accepted; it changes nothing, like the next two.
             advanced_configs: Accepted.
             labels: Accepted.
             max_retries: How often it is tried to create a sandbox.

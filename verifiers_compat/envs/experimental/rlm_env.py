@@ -130,9 +130,9 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             abort_on_code_timeout: False: the model is told, and goes on.
             retain_filesystem_after_rollout: Whether what is in the working directory is copied to this machine when a rollout has ended:
                 to the folder ``state["rlm_fs_root"]``, below that of temporary files, which nobody removes.
-            sandbox_docker_image: The image of the sandbox. Any other value than the default of this and of the next one needs the backend
-                ``container``.
-            sandbox_cpu_cores: How many CPUs the sandbox may use at once, where it is not the default.
+            sandbox_docker_image: The image of the sandbox. The default asks for nothing; another one is run by a container engine, or this
+                machine stands for it (``python:*``, ``debian:*``, ``ubuntu:*``, ``node:*``).
+            sandbox_cpu_cores: How many CPUs the sandbox may use at once. Only a container engine keeps it, and a warning says so elsewhere.
             sandbox_memory_gb: Memory of the sandbox.
             sandbox_disk_size_gb: Size of all its files.
             sandbox_gpu_count: 0.
