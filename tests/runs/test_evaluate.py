@@ -374,6 +374,7 @@ def test_a_function_must_make_a_new_environment_each_time() -> None:
         ({"num_examples": True}, "num_examples must be a positive integer, or -1 for no limit, got True"),
         ({"rollouts_per_example": True}, "rollouts_per_example must be a positive integer, got True"),
         ({"max_concurrent": -2}, "max_concurrent must be a positive integer, or -1 for no limit, got -2"),
+        ({"tags": [""]}, r"tags must be a list of names, such as \['baseline'\], got \[''\]"),
         ({"state_columns": None}, r"state_columns must be a list of names, such as \['trajectory'\], got None"),
         ({"state_columns": (column for column in ["trajectory", 1])}, r"state_columns must be a list of names, .* got \['trajectory', 1\]"),
     ],

@@ -336,12 +336,15 @@ def check_integer(name: str, value: Any, allowed: str, *, least: int, or_all: bo
     return int(value)
 
 
+_EXAMPLES = {"state_columns": "trajectory", "tags": "baseline"}
+
+
 def _names(name: str, value: Any) -> list[str]:
     """Return an argument that lists names as a list; it may be given as anything that can be gone over, once."""
     names = None if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-    if names is None or not all(isinstance(each, str) for each in names):
+    if names is None or not all(isinstance(each, str) and each for each in names):
         given = value if names is None else names
-        raise ConfigurationError(f"{name} must be a list of names, such as ['trajectory'], got {given!r}")
+        raise ConfigurationError(f"{name} must be a list of names, such as ['{_EXAMPLES[name]}'], got {given!r}")
     return names
 
 
