@@ -117,14 +117,14 @@ def test_each_run_is_compared_with_the_first_of_its_environment(run: Run) -> Non
 def test_one_table_has_all_runs(run: Run) -> None:
     done = run("evals.toml", "--no-save")
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["environment", "history", "agent", "reward", "(95", "%)", "difference", "(95", "%)", "failed"]
+    assert lines[0].split() == ["environment", "history", "agent", "reward", "(95", "%)", "difference", "(95", "%)", "turns", "failed"]
     assert [line.split()[:3] for line in lines[1:5]] == [
         [DATASET, "-", "random"],
         [DATASET, "-", "oracle"],
         [GAME, "1", "random"],
         [GAME, "3", "random"],
     ]
-    assert lines[2].split()[-2:] == ["+1.000)", "0/3"]
+    assert lines[2].split()[-3:] == ["+1.000)", "1.0", "0/3"]
     assert all(len(line) <= 45 for line in run("evals.toml", "--no-save", columns=45).stdout.splitlines())
 
 
