@@ -2,7 +2,8 @@
 
 Found are, inside of a loop or a comprehension:
 
-- a name that becomes a slice of itself (``text = text[1:]``), unless it is a `memoryview`, whose slices copy nothing;
+- a name that becomes a part of itself (``text = text[1:]``, ``text = text.removeprefix(word)``), unless it is a `memoryview`, whose slices
+  copy nothing, or the loop goes a few times at most (``for _ in range(10)``, ``for sign in ("*", "_")``);
 - a search of a text that the loop does not change, from its beginning (``text.find(word)``; not ``text.find(word, start)``);
 - ``pop(0)`` and ``insert(0, ...)``, which move all that follows.
 """
@@ -17,6 +18,7 @@ _ROOT = Path(__file__).parents[2]
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _WITH_A_START = frozenset({"find", "rfind", "index", "rindex", "count"})
+_CUTS = frozenset({"removeprefix", "removesuffix"})
 _SEARCHES = _WITH_A_START | {"partition", "rpartition", "split", "rsplit", "splitlines", "replace"}
 
 
@@ -40,7 +42,8 @@ def wasteful_in(code: str) -> list[str]:
                 repeated = _repeated(loop)
                 changed = _bound(loop) if repeated else set()
                 for node in (each for part in repeated for each in ast.walk(part)):
-                    if _moves_all(node) or _cuts_itself(node, views) or _searches_again(node, changed | others):
+                    cuts = _cuts_itself(node, views) and not _goes_a_few_times(loop)
+                    if cuts or _moves_all(node) or _searches_again(node, changed | others):
                         found.append(ast.unparse(node))
     return list(dict.fromkeys(found))
 
@@ -57,8 +60,22 @@ def _cuts_itself(node: ast.AST, views: set[str]) -> bool:
     if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
         return False
     name, value = node.targets[0].id, node.value
-    is_slice = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
-    return is_slice and isinstance(value.value, ast.Name) and value.value.id == name and name not in views  # type: ignore[attr-defined]
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CUTS:
+        whole = value.func.value
+    elif isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+        whole = value.value
+    else:
+        return False
+    return isinstance(whole, ast.Name) and whole.id == name and name not in views
+
+
+def _goes_a_few_times(loop: ast.AST) -> bool:
+    """Tell whether it goes over values that stand there, or a `range` of numbers that do, or of constants."""
+    if not isinstance(loop, ast.For | ast.AsyncFor):
+        return False
+    if isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range":
+        return all(isinstance(each, ast.Constant) or (isinstance(each, ast.Name) and each.id.isupper()) for each in loop.iter.args)
+    return isinstance(loop.iter, ast.Tuple | ast.List) and not any(isinstance(each, ast.Starred) for each in loop.iter.elts)
 
 
 def _searches_again(node: ast.AST, others: set[str]) -> bool:
