@@ -87,7 +87,7 @@ TESTS_FOLDER = Path(__file__).parents[1]
 DOCS = TESTS_FOLDER.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["sandboxes.md", "agent_programs.md", "limits.md", "results.md"])
+@pytest.mark.parametrize("page", ["sandboxes.md", "agent_programs.md", "limits.md", "models.md", "results.md"])
 def test_the_guide_names_a_test_for_each_promise(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| `([\w/.]+)::(\w+)`(?:: (.*))? \|$", text, re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from vfgym.clients import ClientConfig, EndpointClientConfig, resolve_client
-from vfgym.clients.config import NO_KEY
+from vfgym.clients.config import NO_KEY, PROVIDERS
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.clients.providers.openai_completions import OpenAICompletionsClient
 from vfgym.clients.scripted import ScriptedClient
@@ -139,3 +140,14 @@ async def test_who_is_asked() -> None:
 def test_what_cannot_be_asked() -> None:
     with pytest.raises(ConfigurationError, match="got str"):
         resolve_client("gpt-5")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_is_short_for_what_its_guide_says_and_what_is_given_beside_it_wins(provider: str) -> None:
+    short, known = ClientConfig(provider=provider), PROVIDERS[provider]
+    assert (short.api_base_url, short.api_key_var, short.client_type) == (known.url, known.key_var, known.client_type)
+    guide = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\|.*`{provider}`.*`{known.key_var}`", guide, re.MULTILINE)
+    given = {"api_base_url": "http://a/v1", "api_key_var": "MY_KEY", "client_type": "openai_responses"}
+    other = ClientConfig(provider=provider, **given)
+    assert {name: getattr(other, name) for name in given} == given

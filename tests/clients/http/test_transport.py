@@ -17,9 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from typing import Any
 
+import aiohttp
 import anthropic
 import openai
 import pytest
+from yarl import URL
 
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer
 from tests.clients.every_client import ThroughTheSDK
@@ -27,7 +29,7 @@ from vfgym.clients import Client, ClientConfig
 from vfgym.clients.config import NO_KEY
 from vfgym.clients.http.retries import pause_before_retry, should_retry
 from vfgym.clients.http.sdk import anthropic_client
-from vfgym.clients.http.transport import Connections
+from vfgym.clients.http.transport import Connections, _only_to
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import UserMessage
@@ -402,3 +404,28 @@ def test_how_long_a_pause_is() -> None:
     assert 50 < pause_before_retry(0, {"retry-after": formatdate(time.time() + 60, usegmt=True)}) <= 60
     for odd in ("soon", "-3", "nan", "0", formatdate(0)):
         assert 0.375 <= pause_before_retry(0, {"retry-after": odd}) <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("http://a:8000/elsewhere", True),
+        ("https://a/v1", True),
+        ("http://a:8001/v1", False),
+        ("https://a:8443/v1", False),
+        ("http://a/v1", False),
+        ("http://b:8000/v1", False),
+        ("http://a.b:8000/v1", False),
+        ("https://b/v1", False),
+    ],
+)
+async def test_the_server_that_is_named_is_asked_and_the_same_host_by_https(url: str, allowed: bool) -> None:
+    async def send(request: aiohttp.ClientRequest) -> str:
+        return "sent"
+
+    request = aiohttp.ClientRequest("POST", URL(url), loop=asyncio.get_running_loop())
+    if allowed:
+        assert await _only_to("http://a:8000/v1")(request, send) == "sent"
+    else:
+        with pytest.raises(ModelError, match="redirects to"):
+            await _only_to("http://a:8000/v1")(request, send)

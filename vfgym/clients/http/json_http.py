@@ -130,7 +130,7 @@ async def _exchange(
         headers["Connection"] = "close"
     options: dict[str, Any] = {} if timeout is None else {"timeout": _client_timeout(pool, timeout)}
     if meters_in_force():
-        options["middlewares"] = (_count_sending,)
+        options["middlewares"] = (pool.check, _count_sending)
     try:
         async with pool.session.post(url, data=body, headers=headers, **options) as response:
             return response.status, response.headers, await body_of(response, config)

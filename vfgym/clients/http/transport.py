@@ -12,7 +12,7 @@ import concurrent.futures
 import ssl
 import urllib.request
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,17 +24,21 @@ from vfgym.output.redaction import secret_url
 if TYPE_CHECKING:
     import aiohttp
 
+Middleware = Callable[[Any, Any], Awaitable[Any]]
+
 
 class Pool:
     """The connections of one event loop."""
 
-    __slots__ = ("__weakref__", "_keeper", "_max_kept", "_running", "loop", "session")
+    __slots__ = ("__weakref__", "_keeper", "_max_kept", "_running", "check", "loop", "session")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession, max_kept: int) -> None:
-        """Take a session that was made on `loop`, which is the running one."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: EndpointClientConfig) -> None:
+        """Make a session on `loop`, which is the running one."""
         self.loop = loop
-        self.session = session
-        self._max_kept = max_kept
+        self.check = _only_to(config.api_base_url)
+        """Asked by the session before it sends anything; who gives a request middlewares of its own puts this first."""
+        self.session = session = _new_session(config, self.check)
+        self._max_kept = config.max_keepalive_connections
         self._running = 0
         # Closes the session when the loop shuts down its generators, as asyncio.run does, or when nobody uses the pool any more.
         self._keeper = _close_with(session)
@@ -94,7 +98,7 @@ class Connections:
         if pool is None or pool.loop is not loop or pool.session.closed:
             self._drop_dead()
             raise_descriptor_limit()
-            pool = self._pools[id(loop)] = Pool(loop, _new_session(self.config), self.config.max_keepalive_connections)
+            pool = self._pools[id(loop)] = Pool(loop, self.config)
         return pool
 
     def _drop_dead(self) -> None:
@@ -142,7 +146,7 @@ async def blocks_of(response: aiohttp.ClientResponse, config: EndpointClientConf
         yield block
 
 
-def _new_session(config: EndpointClientConfig) -> aiohttp.ClientSession:
+def _new_session(config: EndpointClientConfig, check: Middleware) -> aiohttp.ClientSession:
     import aiohttp
 
     is_secure = urlsplit(config.api_base_url).scheme == "https"
@@ -153,8 +157,27 @@ def _new_session(config: EndpointClientConfig) -> aiohttp.ClientSession:
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=config.timeout, sock_connect=config.connect_timeout),
+        middlewares=(check,),
         proxy=proxy_of(config.api_base_url),
     )
+
+
+def _only_to(url: str) -> Middleware:
+    """Return what lets requests pass to the server of `url` only, or to the same host by HTTPS. A redirect is a request, too."""
+    from yarl import URL
+
+    origin = URL(url).origin()
+    origins = {origin, URL.build(scheme="https", host=origin.host or "")}
+
+    async def check(request: Any, send: Any) -> Any:
+        if (asked := request.url.origin()) not in origins:
+            raise ModelError(
+                f"{origin} redirects to {asked}: no key, header or conversation is sent to another server."
+                " Give that one as api_base_url, if it is to be asked"
+            )
+        return await send(request)
+
+    return check
 
 
 def ssl_context() -> ssl.SSLContext:
