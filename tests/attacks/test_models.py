@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from yarl import URL
 
 import vfgym
 from tests.clients.canned_server import Canned, canned_server
 from tests.clients.every_client import KINDS, answers_by_route, client_of
+from vfgym.clients import resolve_client
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
 
@@ -115,3 +119,39 @@ async def test_whatever_a_provider_says_that_is_no_answer_is_an_error_of_the_mod
             finally:
                 await client.close()
     assert wrong == {}
+
+
+SERVES_AND_OPENS_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+from vfgym.model_server import ModelServer
+
+def opens(request):
+    kept = [open(sys.executable) for _ in range(100)]
+    for each in kept:
+        each.close()
+    return "opened"
+
+with ModelServer({"opens": opens}) as server:
+    print(server.openai_url, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are limited on Unix")
+async def test_who_opens_all_the_connections_of_a_model_server_leaves_it_descriptors_and_keeps_nobody_out() -> None:
+    running = await asyncio.create_subprocess_exec(sys.executable, "-c", SERVES_AND_OPENS_FILES, stdin=PIPE, stdout=PIPE)
+    idle = []
+    try:
+        url = (await running.stdout.readline()).decode().strip()  # type: ignore[union-attr]
+        for _ in range(320):
+            idle.append((await asyncio.open_connection("127.0.0.1", URL(url).port))[1])
+        client = resolve_client(vfgym.ClientConfig(api_base_url=url, api_key="k", max_retries=0, timeout=15))
+        assert (await client.get_response(HELLO, "opens")).message["content"] == "opened"
+        await client.close()
+    finally:
+        for each in idle:
+            each.close()
+        running.stdin.close()  # type: ignore[union-attr]
+        await running.wait()
