@@ -151,7 +151,7 @@ def test_a_number_of_players_that_is_refused_leaves_the_running_game(arguments: 
     for each in (game, other):
         each.reset(2, seed=0)
         each.step("[Call]")
-    with pytest.raises((ConfigurationError, gymnasium.error.Error), match=r"num_players|Seed"):
+    with pytest.raises((ConfigurationError, gymnasium.error.Error), match=r"num_players|seed"):
         game.reset(**arguments)
     assert game.step("[Check]") == other.step("[Check]")
     assert game.get_observation() == other.get_observation()
