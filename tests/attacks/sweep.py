@@ -45,7 +45,7 @@ STEPS_OF_A_TEXT = 1_000
 """A reader that takes ``k`` times as many steps for hardly any text reads one text in ``k``."""
 MOST_MEMORY = 1 << 30
 """Bytes that a reader may have beside what all readers begin with."""
-MOST_SECONDS = 120
+MOST_SECONDS = 600
 """Seconds of CPU that a reader may take for all its texts."""
 
 

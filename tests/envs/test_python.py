@@ -84,7 +84,10 @@ def test_a_cell_that_cannot_be_interrupted_is_killed_and_its_state_is_lost() -> 
     env.close()
 
 
-async def test_packages_are_installed_once_and_only_read(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_packages_are_installed_once_and_only_read(
+    wheel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_QUIET", raising=False)  # of whoever runs the tests: pip would tell nothing
     env = vfgym.PythonEnv(f"--no-index {wheel}", dataset=ROWS)
     code = "import tiny, os, sys; tiny.number, os.access(tiny.__file__, os.W_OK), sys.prefix"
     results = await vfgym.aevaluate(
