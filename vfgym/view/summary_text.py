@@ -69,7 +69,7 @@ def interval_picture(value: float | None, interval: Sequence[float] | None, scal
     """Return a mean and its interval as they lie on a scale.
 
     >>> interval_picture(0.5, (0.25, 0.75), [0.0, 0.5, 1.0])
-    '·······├──────●──────┤········'
+    '·····├─────●─────┤······'
     """
     line = ["·"] * _PICTURE
     if scale and value is not None and math.isfinite(value):
