@@ -30,7 +30,8 @@ def scale_of(values: Iterable[float]) -> list[float] | None:
     step = _round_step((high - low) / _INTERVALS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     digits = max(0, 2 - math.floor(math.log10(step)))
-    return [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
+    ticks = [round(place * step, digits) + 0.0 for place in range(first, last + 1)]
+    return ticks if math.isfinite(ticks[-1] - ticks[0]) else None
 
 
 def _round_step(width: float) -> float:
@@ -48,5 +49,5 @@ def histogram_of(values: Iterable[float], scale: Sequence[float]) -> list[int]:
     bins = [0] * (_BINS_PER_INTERVAL * (len(scale) - 1))
     for value in values:
         if math.isfinite(value):
-            bins[min(int(len(bins) * (value - low) / (high - low)), len(bins) - 1)] += 1
+            bins[min(int(len(bins) * ((value - low) / (high - low))), len(bins) - 1)] += 1
     return bins
