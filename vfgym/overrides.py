@@ -28,6 +28,7 @@ def hook(func: F) -> F:
 
 _inline: dict[str, list[Callable[..., Any]]] = {}
 """The library's own versions of the hooks that it does inline, by the names of the hooks."""
+_NOTHING: frozenset[str] = frozenset()
 
 
 def inline_hook(func: F) -> F:
@@ -43,9 +44,10 @@ def find_replaced(cls: type) -> frozenset[str]:
     )
 
 
-def find_put_on(obj: object) -> set[str]:
+def find_put_on(obj: object) -> frozenset[str]:
     """Return the names of the inline hooks that were put on an object itself."""
-    return vars(obj).keys() & _inline.keys()
+    own = vars(obj)
+    return _NOTHING if _inline.keys().isdisjoint(own) else frozenset(own.keys() & _inline.keys())  # asked for every episode
 
 
 def check_hooks(cls: type) -> None:

@@ -259,11 +259,12 @@ class MultiplayerEnv(GameSessionEnv):
             self._tell(state, *(yield from self._call(session, self._look_around, game)))
             prompt = state["conversations"][player if game.turn is None else game.turn]
         else:
-            entropy = seed if seed is not None else int(state.rng.integers(2**63))
-            if self.opponents_are_random or len(game.players) == 1:
-                table.opponents = self._take_seat(game, player, entropy)
-            else:
-                table.opponents = yield from _call_with_wait(self._take_seat, game, player, entropy)
+            if len(game.players) > 1:  # alone one draws nothing
+                entropy = seed if seed is not None else int(state.rng.integers(2**63))
+                if self.opponents_are_random:
+                    table.opponents = self._take_seat(game, player, entropy)
+                else:
+                    table.opponents = yield from _call_with_wait(self._take_seat, game, player, entropy)
             view = yield from self._call(session, self._look, game, table)
             content, info, legal = yield from self._let_opponents_move(view, state)
             prompt = [self._message(content)]
