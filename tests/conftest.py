@@ -22,6 +22,8 @@ from vfgym.sandboxes.container import _engine
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfgym/workers")
 """What the command lines of processes hold that many tests share, and that end with the run."""
 
+SECONDS_TO_END = 10.0
+"""How long a process that is ending may take after its test."""
 
 # Importing readline, as pytest does, exports the size of a terminal (80 columns where there is none) to the processes that tests start.
 os.unsetenv("COLUMNS")
@@ -76,7 +78,7 @@ def _ends_what_it_starts(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if not (left := running_beside(before)):
         return
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + SECONDS_TO_END
     while left and time.monotonic() < deadline:  # some are ending
         time.sleep(0.01)
         left = running_beside(before)
