@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scripts import generate_registry
+from vfgym.wrappers.reasoning_gym.package import reasoning_gym
 
 ADVICE = "run `python scripts/generate_registry.py`"
 
@@ -17,6 +18,15 @@ def data_file(name: str) -> dict[str, Any]:
 
 
 def test_reasoning_gym_ids_are_those_of_the_installed_package() -> None:
+    """The whole family compares where right answers stand, too."""
+    pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+    known = {dataset["name"]: dataset["category"] for dataset in data_file("reasoning_gym")["datasets"]}
+    installed = reasoning_gym().factory.DATASETS
+    assert known == {name: kind.__module__.split(".")[1] for name, (kind, _) in installed.items()}, ADVICE
+
+
+@pytest.mark.exhaustive
+def test_right_answers_stand_where_the_installed_package_has_them() -> None:
     pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
     assert data_file("reasoning_gym")["datasets"] == generate_registry.reasoning_gym_registry()["datasets"], ADVICE
 

@@ -6,26 +6,20 @@ import copy
 import inspect
 import json
 import pickle
-import random
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import verifiers_compat as vf
 import vfgym
+from tests.wrappers.reasoning_gym.making import play
 from vfgym import AssistantMessage, Client, EnvGroup, OracleAgent, Response, Rubric
-from vfgym.data import reasoning_gym_datasets
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.wrappers.reasoning_gym import CurriculumConfig, ReasoningGymEnv
-from vfgym.wrappers.reasoning_gym.levels import Share, configurations_by_level
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
-
-WITHOUT_CURRICULUM = {"acre", "composite", "gsm_symbolic", "knight_swap", "list_functions"}
-WITH_CURRICULUM = sorted(reasoning_gym_datasets().keys() - WITHOUT_CURRICULUM)
 COMPOSITE = ["chain_sum", {"name": "leg_counting", "weight": 2.0}]
 
 
@@ -34,37 +28,7 @@ def graded(gym: Any = "chain_sum", **settings: Any) -> ReasoningGymEnv:
     return ReasoningGymEnv(gym, num_train_examples=20, num_eval_examples=12, curriculum={"window": 3, **settings})
 
 
-def play(env: Any, *, rightly: bool = True, episodes: int = 1, **options: Any) -> list[dict[str, Any]]:
-    """Play training episodes and return the ``info`` of their ends."""
-    infos = []
-    for _ in range(episodes):
-        env.reset(options=options)
-        infos.append(env.step(env.definition.oracle(env.state) if rightly else "zzz").info)
-    return infos
-
-
 # Levels
-
-
-def test_levels_are_those_of_reasoning_gym() -> None:
-    """All attributes of its curriculum rise together."""
-    from reasoning_gym.factory import create_curriculum
-
-    env = graded()
-    curriculum = create_curriculum("chain_sum")
-    for level in range(11):
-        config = curriculum.generate_configuration()
-        env.set_level(level)
-        env.reset(seed=0)
-        made = env.items.dataset(level).config
-        assert (made.min_terms, made.max_terms, made.min_digits, made.max_digits) == (
-            config.min_terms,
-            config.max_terms,
-            config.min_digits,
-            config.max_digits,
-        )
-        assert curriculum.increment_global_level() == (level < 10)
-    assert env.curriculum.usable_levels == {"chain_sum": list(range(11))}
 
 
 def test_harder_tasks_are_harder() -> None:
@@ -76,44 +40,9 @@ def test_harder_tasks_are_harder() -> None:
     assert sum(map(len, hard)) > 1.5 * sum(map(len, easy))
 
 
-@pytest.mark.parametrize(
-    ("name", "levels"),
-    [
-        ("modulo_grid", [0, 2, 3, 4, 5]),
-        ("caesar_cipher", [0, 1]),
-        ("survo", [0, 1]),
-        ("rubiks_cube", [0, 1, 2, 3]),
-        ("jugs", [0, 1, 2]),
-        ("base_conversion", [0, 1, 2, 3]),
-    ],
-)
-def test_levels_that_cannot_be_played_are_left_out(name: str, levels: list[int]) -> None:
-    """Those whose configuration the dataset refuses, or cannot make items of, or that change nothing."""
-    assert list(configurations_by_level(Share(name))) == levels
-
-
 def test_a_level_that_is_left_out_is_passed_over() -> None:
     env = graded("modulo_grid", window=1)
     assert [info["level"] for info in play(env, episodes=6)] == [0, 2, 3, 4, 5, 5]
-
-
-@pytest.mark.parametrize("name", sorted(WITHOUT_CURRICULUM - {"composite"}))
-def test_datasets_without_levels(name: str) -> None:
-    """The curriculum of knight_swap has no level that its dataset takes; the others have none."""
-    env = graded(name)
-    with pytest.raises(ConfigurationError, match=f"curriculum for (the dataset )?'{name}'"):
-        env.reset(seed=0)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", WITH_CURRICULUM)
-def test_every_level_of_every_dataset(name: str) -> None:
-    """Items can be made, and their right answers score 1.0."""
-    env = ReasoningGymEnv(name, num_train_examples=3, num_eval_examples=1, curriculum=True)
-    for level in env.curriculum.usable_levels[name]:
-        env.set_level(level)
-        for info in play(env, episodes=3):
-            assert (info["level"], info["metrics"]["check_answer_reward_func"]) == (level, 1.0)
 
 
 # Rise and fall
@@ -290,16 +219,6 @@ def test_a_seed_replays_the_same_tasks_for_the_same_history_of_levels() -> None:
     assert [(info["example_id"], info["level"]) for info in play(env, episodes=8)] == runs[0]
 
 
-def test_global_random_numbers_are_left_alone() -> None:
-    random.seed(1)
-    np.random.seed(1)
-    expected = random.random(), np.random.rand()
-    random.seed(1)
-    np.random.seed(1)
-    play(graded("pool_matrix", window=1), episodes=3)
-    assert (random.random(), np.random.rand()) == expected
-
-
 def test_a_task_of_a_level_that_there_is_not() -> None:
     """It cannot be scored, which is told, and counts nothing."""
     env = graded(window=1)
@@ -403,17 +322,6 @@ def test_each_dataset_of_a_composite_has_its_level() -> None:
     assert env.curriculum.levels == {"chain_sum": 1, "leg_counting": 7}
     with pytest.raises(ConfigurationError, match="Did you mean `chain_sum`"):
         env.curriculum.set_levels({"chain_sums": 1})
-
-
-def test_an_item_of_a_composite_is_of_the_same_dataset_at_every_level() -> None:
-    """As reasoning-gym draws it, which the item itself tells; with the configuration of its own level."""
-    env = graded(COMPOSITE)
-    for level in (0, 3, 10):
-        env.set_level(level)
-        for row in env.tasks.rows:
-            entry = env.items.entry(row["example_id"])
-            assert entry["metadata"]["source_dataset"] == env.items.source_of(row["info"]["index"]) == row["info"]["source_dataset"]
-        assert env.items.dataset(level).datasets["chain_sum"].config.max_terms >= 2 + level // 5
 
 
 def test_levels_of_a_composite_need_not_be_equally_many() -> None:
@@ -570,23 +478,3 @@ def test_both_splits_are_needed(train: int, evaluation: int) -> None:
     """Evaluation would play training tasks, whose level changes, or training those of evaluation."""
     with pytest.raises(ConfigurationError, match="training tasks and evaluation tasks"):
         ReasoningGymEnv("chain_sum", num_train_examples=train, num_eval_examples=evaluation, curriculum=True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"curriculum": True, "dataset_config": {"min_terms": 2}}, "must not set 'min_terms': its curriculum does"),
-        ({"curriculum": True, "dataset_config": {"no_such_key": 2}}, "refuses the configuration of 'chain_sum'"),
-    ],
-)
-def test_mistakes_that_reasoning_gym_finds(arguments: dict[str, Any], message: str) -> None:
-    """They show with the first task."""
-    env = ReasoningGymEnv("chain_sum", **arguments)
-    with pytest.raises(ConfigurationError, match=message):
-        env.reset(seed=0)
-
-
-def test_what_the_curriculum_does_not_set_can_be_configured() -> None:
-    env = ReasoningGymEnv("chain_sum", curriculum=True, dataset_config={"allow_negation": True})
-    env.reset(seed=0)
-    assert env.items.dataset().config.allow_negation

@@ -1,0 +1,44 @@
+"""Environments of reasoning-gym with few tasks, their items, and what answers to these are worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vfgym import State
+from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
+from vfgym.wrappers.reasoning_gym.items import Items
+from vfgym.wrappers.reasoning_gym.levels import Share
+
+
+def small(gym: Any, **arguments: Any) -> ReasoningGymEnv:
+    """Return an environment with a few tasks."""
+    return ReasoningGymEnv(gym, **{"num_train_examples": 5, "num_eval_examples": 3, **arguments})
+
+
+def items_of(name: str, size: int = 8, *, seed: int = 0, **config: Any) -> Items:
+    """Return the items of one dataset."""
+    return Items([Share(name, config=config)], size=size, seed=seed, is_composite=False)
+
+
+def score(items: Items, answer: str | None, index: int = 0) -> float:
+    """Return what an answer to an item is worth."""
+    return items.score_entry(answer, items.entry(index))
+
+
+def original_score(items: Items, answer: str | None, index: int = 0) -> float:
+    """Return what the dataset's own scorer says."""
+    return float(items.dataset().score_answer(answer, items.entry(index)))
+
+
+def right_answer(env: ReasoningGymEnv, index: int) -> str:
+    """Return what the oracle answers to a task."""
+    return str(env.oracle(State({"info": {"index": index}})))
+
+
+def play(env: Any, *, rightly: bool = True, episodes: int = 1, **options: Any) -> list[dict[str, Any]]:
+    """Play training episodes and return the ``info`` of their ends."""
+    infos = []
+    for _ in range(episodes):
+        env.reset(options=options)
+        infos.append(env.step(env.definition.oracle(env.state) if rightly else "zzz").info)
+    return infos
