@@ -9,6 +9,9 @@ from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.reasoning_gym.items import Items
 from vfgym.wrappers.reasoning_gym.levels import Share
 
+SYMBOLIC = ("countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration")
+"""Datasets whose scorers use sympy, and so are called in worker processes."""
+
 
 def small(gym: Any, **arguments: Any) -> ReasoningGymEnv:
     """Return an environment with a few tasks."""

@@ -24,9 +24,16 @@ def numbers_of_the_process() -> tuple[Any, ...]:
 def test_random_numbers_are_borrowed_and_put_back(seed: int) -> None:
     """Those of Python and of NumPy, whatever is raised meanwhile."""
     before = numbers_of_the_process()
-    with pytest.raises(ZeroDivisionError), borrow_random_numbers(seed):
-        assert (random.random(), np.random.rand()) == (random.Random(seed).random(), np.random.RandomState(seed % 2**32).rand())
-        raise ZeroDivisionError
+    drawn = []
+
+    def draw_and_fail() -> None:
+        with borrow_random_numbers(seed):
+            drawn.append((random.random(), np.random.rand()))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        draw_and_fail()
+    assert drawn == [(random.Random(seed).random(), np.random.RandomState(seed % 2**32).rand())]
     assert numbers_of_the_process() == before
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.wrappers.reasoning_gym.making import items_of, original_score, score
-from tests.wrappers.reasoning_gym.test_symbolic import SYMBOLIC
+from tests.wrappers.reasoning_gym.making import SYMBOLIC, items_of, original_score, score
 from vfgym.data import reasoning_gym_datasets
 from vfgym.errors import WorkerTimeout
 from vfgym.wrappers.reasoning_gym import scoring

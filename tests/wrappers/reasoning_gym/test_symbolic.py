@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 import vfgym
-from tests.wrappers.reasoning_gym.making import items_of, original_score, right_answer, score, small
 from tests.workers.processes import descendants, peak_mb
+from tests.wrappers.reasoning_gym.making import SYMBOLIC, items_of, original_score, right_answer, score, small
 from vfgym.wrappers.reasoning_gym import scoring
 from vfgym.wrappers.reasoning_gym.symbolic import score as score_in_worker
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
 
-SYMBOLIC = ("countdown", "intermediate_integration", "polynomial_multiplication", "puzzle24", "simple_integration")
 HOPELESS = "(x+1)**99*(x+2)**99*(x+3)**99"
 
 
