@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 
 from tests.codecs.spaces import members
 from vfgym.codecs import observation_text, text_renderer, without_colours
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 RENDERED = [
     (gs.Box(-1, 1, (2,)), np.array([0.5, -1], np.float32), ("x", "y 100%"), "x: 0.5\ny 100%: -1"),
@@ -104,3 +108,19 @@ def test_colours_become_brackets() -> None:
     assert without_colours("\x1b[0;41mS\x1b[49mF \x1b[32mG\x1b[39;0mH") == "[S:red]F [G:green]H"
     assert without_colours("\x1b[41;1mS\x1b[22mF\x1b[0;0mG") == "[S][F]G"
     assert without_colours("\x1b[38;5;33mS\x1b[0m\x1b[48;2;1;31;42mF\x1b[0mG") == "[S][F]G"
+
+
+@pytest.mark.parametrize(
+    ("space", "observation"),
+    [
+        (gym.spaces.Tuple((gym.spaces.Discrete(2),)), None),
+        (gym.spaces.Tuple((gym.spaces.Discrete(2),)), 3),
+        (gym.spaces.OneOf((gym.spaces.Discrete(2), gym.spaces.Discrete(3))), 1),
+        (gym.spaces.OneOf((gym.spaces.Discrete(2),)), (7, 1)),
+        (gym.spaces.Discrete(3), np.array(2)),
+        (gym.spaces.Discrete(3), np.array([2])),
+    ],
+)
+def test_an_observation_outside_its_space_is_rendered_by_what_it_is(space: Any, observation: Any) -> None:
+    text = text_renderer(space, ["a", "b", "c"])(observation)
+    assert str(np.asarray(observation).ravel()[-1]) in text

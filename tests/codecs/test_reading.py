@@ -11,47 +11,38 @@ from gymnasium import spaces as gs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.codecs.codecs import (
+    BITS,
+    BOTH,
+    CELLS,
+    CHESS,
+    COUNTS,
+    DRIVE,
+    EITHER,
+    FLAGS,
+    FORCES,
+    GAS,
+    GRID,
+    KNOBS,
+    LABELLED,
+    LEVERS,
+    LIST,
+    MOVES,
+    NET,
+    PAD,
+    PAIR,
+    PHRASES,
+    ROBOT,
+    SAY,
+    SHIFTED,
+    TAXI,
+    TORQUE,
+    WIDE,
+    floats,
+    moves,
+)
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, codec_for
-
-MOVES = codec_for(gs.Discrete(4), ["left", "down", "right", "up"])
-PHRASES = codec_for(gs.Discrete(3), ["turn left", "left", "Go home!"])
-CHESS = codec_for(gs.Discrete(3), ["bxc3", "Bxc3", "e4"])
-SHIFTED = codec_for(gs.Discrete(3, start=-1))
-WIDE = codec_for(gs.Discrete(10**6))
-DRIVE = codec_for(gs.Box(np.array([-1, 0], np.float32), np.array([1, 1], np.float32)))
-LABELLED = codec_for(DRIVE.space, ["steering", "gas"])
-TORQUE = codec_for(gs.Box(-2, 2, (1,)))
-COUNTS = codec_for(gs.Box(-5, 5, (2,), np.int32))
-GRID = codec_for(gs.Box(0, 3, (2, 2), np.int8))
-FLAGS = codec_for(gs.Box(0, 1, (2,), np.bool_))
-BITS = codec_for(gs.MultiBinary(3))
-PAD = codec_for(gs.MultiDiscrete([3, 2]), [["noop", "up", "down"], ["off", "on"]])
-SAY = codec_for(gs.Text(20, charset="abcdefghijklmnopqrstuvwxyz '"))
-ROBOT = codec_for(
-    gs.Dict(move=gs.Discrete(3), thrust=gs.Box(-1, 1, (2,)), say=gs.Text(9, charset="abc ")),
-    {"move": ["left", "stay", "right"]},
-)
-PAIR = codec_for(gs.Tuple((gs.Discrete(2), gs.Tuple((gs.Box(-1, 1, (2,)), gs.Discrete(3))))))
-LEVERS = codec_for(gs.Discrete(3), ["apply -1 torque", "apply 0 torque", "apply 1 torque"])
-FORCES = codec_for(gs.Discrete(3), ["-1.0", "0.0", "1.0"])
-CELLS = codec_for(gs.Discrete(5))
-GAS = codec_for(gs.Discrete(3), ["Accelerate to the left", "Don't accelerate", "Accelerate to the right"])
-TAXI = codec_for(gs.Discrete(4), ["Move south (down)", "Move north (up)", "Fire (left)", "Fire (right)"])
-KNOBS = codec_for(gs.MultiDiscrete([3, 3]))
-BOTH = codec_for(gs.Dict(action=gs.Discrete(3), gear=gs.Discrete(2)))
-LIST = codec_for(gs.Sequence(gs.Discrete(3)))
-EITHER = codec_for(gs.OneOf([gs.Discrete(2), gs.Box(0, 1, (2,)), gs.Discrete(5)]))
-NET = codec_for(gs.Graph(gs.Discrete(2), gs.Box(0, 1, ())))
-
-
-def floats(*numbers: float) -> Any:
-    return np.array(numbers, np.float32)
-
-
-def moves(number: int) -> Any:
-    return np.int64(number)
-
 
 CHOICES = [
     "Action: 1 (because it is free)",
@@ -81,6 +72,7 @@ CHOICES = [
     "<action>2</action> no, <action>1</action>",
 ]
 """Ways to name an action by its number."""
+
 
 READABLE = [
     (MOVES, "left", moves(0)),
@@ -157,12 +149,16 @@ READABLE = [
     (EITHER, "{choice: 0, value: 1}", (moves(0), moves(1))),
     (PAIR, "(1, ((0, 0), 2))", (moves(1), (floats(0, 0), moves(2)))),
 ]
+
+
 ROBOT_TEXTS = [
     '{"move": "left", "thrust": [0.5, 1], "say": "a b"}',
     "{'move': 'Left', 'thrust': (0.5, 1), 'say': 'a b',}",
     "{move: left, thrust: [0.5, 1], say: a b}",
     '```json\n{"action": {"move": "0", "thrust": [0.5, 1], "say": "a b"}}\n```',
 ]
+
+
 READABLE += [(ROBOT, text, {"move": moves(0), "say": "a b", "thrust": floats(0.5, 1)}) for text in ROBOT_TEXTS]
 
 
@@ -204,6 +200,7 @@ NO_CHOICES = [
 ]
 """Texts with a number that is not clearly a choice."""
 
+
 CHANGED_NUMBERS = [
     "-\xa00.5",
     "\u2212\u202f0.5",
@@ -219,6 +216,8 @@ CHANGED_NUMBERS = [
     "1.5 e1",
     "1per cent",
 ]
+
+
 CHANGED_LISTS = [
     "-[0.5, 1]",
     "\u2212[0.5, 1]",
@@ -234,6 +233,7 @@ CHANGED_LISTS = [
     "not np.array([0.5, 1])",
 ]
 """Numbers and lists that are a part of something that changes them."""
+
 
 ASKED = [
     (MOVES, "(up)"),
@@ -526,6 +526,7 @@ HARMLESS = [
 ]
 """What may stand around a value and leaves it what it is; or the answer is cut off."""
 
+
 TWISTING = [
     "1. {}",
     "torque-{}",
@@ -546,6 +547,7 @@ TWISTING = [
 ]
 """What may make another value of it, or two."""
 
+
 VALUES: list[tuple[Any, list[Any]]] = [
     (MOVES, [moves(0), moves(3)]),
     (LEVERS, [moves(0), moves(1), moves(2)]),
@@ -561,7 +563,7 @@ VALUES: list[tuple[Any, list[Any]]] = [
 
 
 @given(st.sampled_from(VALUES), st.data())
-@settings(max_examples=1000)
+@settings(max_examples=250)
 def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[Any]], data: st.DataObject) -> None:
     """The value that is written is read, or the answer is refused: with any dash, with or without brackets."""
     codec, values = case
@@ -617,12 +619,6 @@ def test_the_listing_says_what_is_valid(codec: Any, listing: str) -> None:
     assert codec.listing() == listing
 
 
-def test_a_long_listing_shows_its_ends() -> None:
-    listing = codec_for(gs.Discrete(100), [f"cell {index}" for index in range(100)]).listing()
-    assert listing.startswith("0 (cell 0), 1 (cell 1), ")
-    assert listing.endswith(", ..., 97 (cell 97), 98 (cell 98), 99 (cell 99)")
-
-
 EXAMPLES = [(MOVES, "down"), (WIDE, "499999"), (DRIVE, "[0.5, 0.75]"), (GRID, "[[2, 2], [2, 2]]"), (SAY, "look"), (LIST, "[1, 1]")]
 
 
@@ -670,29 +666,6 @@ def test_the_meaning_of_tool_arguments_is_not_forgiven(codec: Any, data: Any, pr
     with pytest.raises(ActionNotFound) as caught:
         codec.from_json(data)
     assert problem in str(caught.value)
-
-
-def test_float32_bounds_are_compared_at_float32() -> None:
-    """As 64-bit numbers, 0.1 is less than what float32 makes of it, and 0.7 is more."""
-    codec = codec_for(gs.Box(np.float32(0.1), np.float32(0.7), (1,)))
-    assert same(codec.from_json([0.1]), floats(0.1))
-    assert same(codec.from_json([0.7]), floats(0.7))
-    assert codec.schema["items"] == {"type": "number", "minimum": 0.1, "maximum": 0.7}
-    with pytest.raises(ActionNotFound, match=r"from 0.1 to 0.7, got 0.701"):
-        codec.from_json([0.701])
-
-
-def test_a_number_that_the_dtype_cannot_hold_is_refused() -> None:
-    codec = codec_for(gs.Box(-np.inf, np.inf, (1,), np.float16))
-    with pytest.raises(ActionNotFound, match="a number that float16 can hold"):
-        codec.decode("[70000]")
-    assert same(codec.decode("[inf]"), np.array([np.inf], np.float16))
-
-
-def test_an_action_of_the_key_action_is_not_unwrapped_twice() -> None:
-    codec = codec_for(gs.Dict(action=gs.Discrete(2)))
-    assert codec.decode('{"action": 1}') == {"action": 1}
-    assert codec.decode('{"action": {"action": 1}}') == {"action": 1}
 
 
 def test_schemas_are_what_a_tool_needs() -> None:

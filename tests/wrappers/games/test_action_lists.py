@@ -40,10 +40,8 @@ def place(env: Any) -> int:
 
 
 @pytest.mark.parametrize("as_tool", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "game_id", ["CartPole-v1", "CliffWalking-v1", "Taxi-v4", "Blackjack-v1", "FrozenLake-v1", "Pendulum-v1", "MountainCar-v0", "Acrobot-v1"]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 9))])
+@pytest.mark.parametrize("game_id", ["CartPole-v1", "CliffWalking-v1", "Blackjack-v1", "Pendulum-v1"])
 def test_k_actions_in_one_answer_are_k_answers(game_id: str, seed: int, as_tool: bool) -> None:
     """The same observation, info, flags and sum of rewards, after each answer and at the end."""
     most = 4
@@ -53,7 +51,7 @@ def test_k_actions_in_one_answer_are_k_answers(game_id: str, seed: int, as_tool:
     together.reset(seed=seed)
     one_by_one.reset(seed=seed)
     codec, earned, moves = together.codec, 0.0, 0
-    for turn in range(25):
+    for turn in range(12):
         actions = [space.sample() for _ in range(int(rng.integers(1, most + 1)))]
         rewards: list[float] = []
         for action in actions:

@@ -1,4 +1,4 @@
-"""Going back in games: of every library, with every generator that there is, and only where copies of a game go on."""
+"""Going back in games: of every library, with every generator that there is."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ FAMILIES = (
     "textarena/TicTacToe-v0-train",
     "pettingzoo/tictactoe-v3",
     "pettingzoo/hanabi-v5",
-    "reasoning-gym/leg_counting-v0",
 )
+
+
 MOST_TURNS = 8
 
 
@@ -91,9 +92,6 @@ def test_every_id_goes_back_or_says_that_it_cannot(env_id: str) -> None:
             env.snapshot()
 
 
-# Seeds
-
-
 def test_seeded_branches_of_slippery_ice_go_three_ways_equally_often() -> None:
     """Right leads up, right or down, with a third of the chance each: 200 branches are within what chance allows (chi-squared, 0.1 %)."""
     env = vfgym.to_chat("FrozenLake-v1")
@@ -149,9 +147,6 @@ def test_a_table_that_is_copied_by_its_moves_keeps_what_a_seed_changed() -> None
     assert play(branch) == play(deeper) == play(unpickled)
 
 
-# Opponents
-
-
 class Moody:
     """Remembers, in a closure, how often it was asked, and draws numbers of its own."""
 
@@ -186,96 +181,6 @@ def test_self_play_goes_back() -> None:
     expected = play(env)
     env.restore(snapshot)
     assert play(env) == play(branch) == expected
-
-
-# Games whose copies do not go on
-
-
-@pytest.mark.parametrize("env_id", ["gymnasium/LunarLander-v3", "gymnasium/InvertedPendulum-v5"])
-def test_a_game_whose_copy_is_a_new_one_says_so(env_id: str) -> None:
-    env = begun(env_id)
-    assert not env.definition.can_go_back
-    for call in (env.snapshot, env.branch):
-        with pytest.raises(EpisodeNotPicklable, match="the arguments of its constructor only"):
-            call()
-    env.close()
-
-
-class Steps(gym.Env[int, int], gym.utils.EzPickle):
-    """A game that says itself how it is copied, which it then knows best."""
-
-    action_space = observation_space = gym.spaces.Discrete(9)
-
-    def __init__(self) -> None:
-        gym.utils.EzPickle.__init__(self)
-        self.steps = 0
-
-    def reset(self, **kwargs: Any) -> Any:
-        self.steps = 0
-        return 0, {}
-
-    def step(self, action: int) -> Any:
-        self.steps += 1
-        return self.steps, 0.0, self.steps == 8, False, {}
-
-
-class CopiedSteps(Steps):
-    def __deepcopy__(self, memo: Any) -> CopiedSteps:
-        made = CopiedSteps()
-        made.steps = self.steps
-        return made
-
-
-def test_a_games_own_declaration_counts() -> None:
-    assert not vfgym.to_chat(Steps, rules="Go on.").can_go_back
-    env = vfgym.to_chat(CopiedSteps, rules="Go on.")
-    assert env.can_go_back
-    env.reset(seed=0)
-    env.step("1")
-    branch = env.branch(seed=1)
-    branch.step("1")
-    assert (env.state["observation"], branch.state["observation"]) == (1, 2)
-
-
-def test_a_game_that_cannot_be_copied_is_named() -> None:
-    class Generating(Steps):
-        def __getstate__(self) -> Any:
-            return vars(self)
-
-        def __setstate__(self, state: Any) -> None:
-            vars(self).update(state)
-
-        def reset(self, **kwargs: Any) -> Any:
-            self.dealt = (card for card in range(9))
-            return super().reset(**kwargs)
-
-    env = vfgym.to_chat(Generating, rules="Go on.")
-    env.reset(seed=0)
-    with pytest.raises(EpisodeNotPicklable, match=r"its game is a Generating, which cannot be \(cannot pickle 'generator'"):
-        env.branch()
-
-
-def test_a_game_that_has_drawn_itself_goes_back() -> None:
-    env = vfgym.to_chat("CartPole-v1", render_mode="rgb_array")
-    env.reset(seed=0)
-    before = env.render()
-    branch = env.branch()
-    assert np.array_equal(branch.render(), before)  # type: ignore[arg-type]
-    for _ in range(5):
-        branch.step("0")
-    assert not np.array_equal(branch.render(), before)  # type: ignore[arg-type]
-    assert np.array_equal(env.render(), before)  # type: ignore[arg-type]
-
-
-async def test_a_game_on_a_thread_of_its_own_goes_back() -> None:
-    env = vfgym.to_chat("FrozenLake-v1", blocking=True)
-    await env.areset(seed=0)
-    await env.astep("right")
-    branches = [env.branch(), env.branch()]
-    first, second = [await branch.astep("down") for branch in branches]
-    assert first == second == await env.astep("down")
-    for seat in (*branches, env):
-        await seat.aclose()
 
 
 @pytest.mark.exhaustive

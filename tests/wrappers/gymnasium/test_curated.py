@@ -431,7 +431,7 @@ def test_results_say_which_texts_a_model_was_told() -> None:
     assert recorded(vfgym.to_chat("Blackjack-v1")) == recorded("gymnasium/Blackjack-v1") == version
     assert recorded(vfgym.to_chat("Blackjack-v1", rules="Play cards.")) is None
     assert recorded(vfgym.to_chat("Blackjack-v1", prompt="Play cards.")) is None
-    assert recorded("reasoning-gym/leg_counting-v0") is None
+    assert recorded(vfgym.SingleTurnEnv([{"question": "?", "answer": "!"}])) is None
 
 
 # Games of other packages

@@ -81,11 +81,11 @@ def test_what_is_told_stands_in_the_grid_where_it_is_told(game_id: str) -> None:
     game: Any = env.unwrapped
     env.action_space.seed(0)
     seen = 0
-    for seed in range(3):
+    for seed in range(2):
         env.reset(seed=seed)
         # What the agent carries from the start, the first observation does not show yet (BabyAI's PutNext...Carrying, minigrid 3.2).
         observation = env.step(game.actions.done)[0]
-        for _ in range(60):
+        for _ in range(25):
             text = minigrid_text(observation)
             assert text.startswith(f"Mission: {game.mission}\nYou face {('east', 'south', 'west', 'north')[game.agent_dir]} and carry ")
             assert f"carry {name_of(game.carrying) if game.carrying else 'nothing'}." in text

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,50 +162,42 @@ def test_what_nobody_could_tell_is_refused(id_or_class: Any, said: dict[str, Any
         vfgym.register_description(id_or_class, **said)
 
 
-_PROGRAM = """
-import warnings, gymnasium as gym
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    import vfgym
-    assert "mygames" not in __import__("sys").modules
-    {first}
-    env = vfgym.to_chat("CartPole-v1")
-    print(env.reset(seed=0)[0][-1].content.split("\\n\\n")[1])
-    vfgym.to_chat("CartPole-v1")
-print(*[str(each.message) for each in caught], sep="\\n")
-"""
+Install = Callable[[str, str], tuple[str, list[str]]]
 
 
-def run_beside(tmp_path: Path, entry_points: str, code: str, first: str = "") -> list[str]:
-    """Run a program beside a second distribution, whose only content is an entry point and its function."""
-    info = tmp_path / "mygames-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mygames\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[vfgym.descriptions]\n{entry_points}\n")
-    (tmp_path / "mygames.py").write_text(code)
-    path = os.pathsep.join([str(tmp_path), str(Path(vfgym.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM.format(first=first)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": path},
-        timeout=120,
-    )
-    return done.stdout.splitlines()
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return what installs a second distribution, an entry point and its module, and tells what a game's rules are then, with warnings."""
+
+    def install(entry_points: str, code: str) -> tuple[str, list[str]]:
+        info = tmp_path / "mygames-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mygames\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{registered.ENTRY_POINTS}]\n{entry_points}\n")
+        (tmp_path / "mygames.py").write_text(code)
+        monkeypatch.setattr(registered, "_are_loaded", False)
+        monkeypatch.syspath_prepend(tmp_path)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rules, again = (describe(gym.make("CartPole-v1")).rules for _ in range(2))
+        sys.modules.pop("mygames", None)
+        assert again == rules
+        return rules, [str(each.message) for each in caught]
+
+    return install
 
 
 _REGISTERS = "import vfgym\n\ndef register():\n    vfgym.register_description('CartPole', rules='Told by a package.')\n"
 
 
-def test_an_installed_package_describes_games_without_being_imported_before(tmp_path: Path) -> None:
-    told, *warned = run_beside(tmp_path, "mygames = mygames:register", _REGISTERS)
-    assert (told, [*filter(None, warned)]) == ("Told by a package.", [])
+def test_an_installed_package_describes_games_once(install: Install) -> None:
+    code = f"{_REGISTERS}    calls.append(1)\n    assert len(calls) == 1\n\ncalls = []\n"
+    assert install("mygames = mygames:register", code) == ("Told by a package.", [])
 
 
-def test_who_plays_goes_before_an_installed_package(tmp_path: Path) -> None:
-    told, *_ = run_beside(tmp_path, "mygames = mygames:register", _REGISTERS, "vfgym.register_description('CartPole', rules='Mine.')")
-    assert told == "Mine."
+def test_who_plays_goes_before_an_installed_package(install: Install) -> None:
+    vfgym.register_description("CartPole", rules="Mine.")
+    assert install("mygames = mygames:register", _REGISTERS) == ("Mine.", [])
 
 
 @pytest.mark.parametrize(
@@ -218,10 +209,9 @@ def test_who_plays_goes_before_an_installed_package(tmp_path: Path) -> None:
         ("mygames:wrong", "ConfigurationError: nothing is said"),
     ],
 )
-def test_a_broken_entry_point_is_a_warning_with_its_name_and_every_game_is_played(tmp_path: Path, entry_point: str, why: str) -> None:
+def test_a_broken_entry_point_is_a_warning_with_its_name_and_every_game_is_played(install: Install, entry_point: str, why: str) -> None:
     code = f"{_REGISTERS}\ndef fails():\n    1 / 0\n\ndef wrong():\n    vfgym.register_description('A-v0')\n"
-    told, *warned = run_beside(tmp_path, f"broken = {entry_point}\nmygames = mygames:register", code)
-    assert told == "Told by a package."
-    assert len(warned) == 1
-    assert f"entry point broken = {entry_point}" in warned[0]
-    assert why in warned[0]
+    rules, (warning,) = install(f"broken = {entry_point}\nmygames = mygames:register", code)
+    assert rules == "Told by a package."
+    assert f"entry point broken = {entry_point}" in warning
+    assert why in warning

@@ -1,10 +1,8 @@
-"""What games promise whoever wraps, plays or converts them, in the corners where wrapping, histories and opponents meet."""
+"""`GymnasiumGame`: a Gymnasium environment as a chat environment: what is played, what is told, and which options there are."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
-import pickle
 import threading
 import warnings
 from collections.abc import Mapping
@@ -17,15 +15,13 @@ from gymnasium.envs.registration import EnvSpec
 
 import verifiers_compat as vf
 import vfgym
-from tests.wrappers.games.nim import Nim, NimEnv
-from vfgym.codecs import text_renderer
-from vfgym.errors import ConfigurationError, Error, InvalidAction, ResetNeeded
+from tests.wrappers.games.nim import NimEnv
+from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.messages import AssistantMessage, ToolCall, content_text
 from vfgym.testing import ScriptedClient
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
-    from pettingzoo.test import api_test
 
 
 class Counter(gym.Env[Any, Any]):
@@ -59,9 +55,6 @@ def text_of(conversation: list[Any]) -> str:
     return "\n".join(content_text(message["content"] or "") for message in conversation)
 
 
-# A limited history
-
-
 @pytest.mark.parametrize("history", [0, 1, 2])
 def test_a_limited_history_shows_how_the_game_stands_after_answers_that_name_no_action(history: int) -> None:
     env = vfgym.to_chat(Counter, history=history)
@@ -73,37 +66,12 @@ def test_a_limited_history_shows_how_the_game_stands_after_answers_that_name_no_
     assert "names no action" in content_text(shown[-1]["content"])
 
 
-def test_a_limited_history_shows_the_board_after_an_illegal_move() -> None:
-    env = vfgym.PettingZooEnv("classic/tictactoe_v3", history=0, opponents=lambda conversation, info: info["legal_actions"][0])
-    env.reset(seed=0)
-    env.step("<action>4</action>")
-    shown, *_ = env.step("<action>4</action>")
-    assert "You cannot play 4 now." in text_of(shown)
-    assert "| X |" in text_of(shown)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: vfgym.PettingZooEnv("classic/tictactoe_v3", history=0), lambda: vfgym.TextArenaEnv("ConnectFour-v0", history=0)]
-)
-def test_a_limited_history_forgets_the_first_board(make: Any) -> None:
-    """The rules stay, and not the board as it was before the first move."""
-    env = make()
-    conversation, info = env.reset(seed=0)
-    first_board = {"classic/tictactoe_v3": " 0 | 3 | 6", "ConnectFour-v0": "\n".join([". . . . . . ."] * 6)}[env.game]
-    assert first_board in text_of(conversation)
-    shown, *_ = env.step("<action>0</action>" if isinstance(env, vfgym.PettingZooEnv) else info["legal_actions"][0])
-    assert first_board not in text_of(shown)
-
-
 def test_a_tools_result_that_only_points_at_an_image_does_not_become_part_of_the_prompt() -> None:
     env = vfgym.to_chat("CartPole-v1", observe="image", as_tool=True, history=0)
     env.reset(seed=0)
     shown, *_ = env.step(calls(1))
     env.close()
     assert "See below." not in text_of(shown)
-
-
-# Answers that name no action
 
 
 @pytest.mark.parametrize("options", [{"on_invalid": "noop", "noop_action": 0}, {"on_invalid": "random"}])
@@ -151,9 +119,6 @@ def test_what_is_played_at_random_is_the_same_in_steps_and_in_rollouts() -> None
     assert text_of(rolled_out["completion"]) == text_of(env.state["completion"])
 
 
-# What a game says beside its observations
-
-
 def test_what_a_turn_was_told_does_not_change_when_the_game_reuses_its_info() -> None:
     class Reusing(Counter):
         def step(self, action: Any) -> Any:
@@ -178,25 +143,6 @@ def test_a_game_may_tell_what_cannot_be_copied() -> None:
     assert info["game_info"]["lives"] == 3
     _, reward, *_ = env.step("1")
     assert reward == 1.0
-
-
-@pytest.mark.parametrize(
-    ("space", "observation"),
-    [
-        (gym.spaces.Tuple((gym.spaces.Discrete(2),)), None),
-        (gym.spaces.Tuple((gym.spaces.Discrete(2),)), 3),
-        (gym.spaces.OneOf((gym.spaces.Discrete(2), gym.spaces.Discrete(3))), 1),
-        (gym.spaces.OneOf((gym.spaces.Discrete(2),)), (7, 1)),
-        (gym.spaces.Discrete(3), np.array(2)),
-        (gym.spaces.Discrete(3), np.array([2])),
-    ],
-)
-def test_an_observation_outside_its_space_is_rendered_by_what_it_is(space: Any, observation: Any) -> None:
-    text = text_renderer(space, ["a", "b", "c"])(observation)
-    assert str(np.asarray(observation).ravel()[-1]) in text
-
-
-# Options
 
 
 @pytest.mark.parametrize(
@@ -230,143 +176,6 @@ def test_an_id_may_name_the_module_that_registers_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: vfgym.TextArenaEnv("TicTacToe-v0", seat=7), lambda: vfgym.PettingZooEnv("classic/tictactoe_v3", seat=7)]
-)
-def test_a_seat_that_the_game_does_not_have_is_refused_when_the_environment_is_made(make: Any) -> None:
-    with pytest.raises(ConfigurationError, match="seat 7"):
-        make()
-
-
-def test_an_opponent_for_nobody_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="7"):
-        NimEnv(opponents={1: "random", 7: "random"}).reset(seed=0)
-
-
-# Opponents
-
-
-class FindsNoMove:
-    """An opponent that never finds a move. It gives up, so that a test that fails ends."""
-
-    def __init__(self, most: int) -> None:
-        self.asked = 0
-        self.most = most
-
-    def __call__(self, conversation: list[Any], info: dict[str, Any]) -> str:
-        self.asked += 1
-        if self.asked > self.most:
-            raise AssertionError(f"asked {self.asked} times")
-        return "I do not know."
-
-
-@pytest.mark.parametrize("game", ["nim", "pettingzoo"])
-def test_an_opponent_that_finds_no_move_is_not_asked_for_ever(game: str) -> None:
-    opponent = FindsNoMove(most=100)
-    env = NimEnv(opponents=opponent) if game == "nim" else vfgym.PettingZooEnv("classic/tictactoe_v3", opponents=opponent)
-    _, info = env.reset(seed=0)
-    _, _, terminated, truncated, _ = env.step(info["legal_actions"][0])
-    assert terminated or truncated
-
-
-def test_an_opponents_answer_that_is_no_message_is_the_opponents_error() -> None:
-    env = NimEnv(opponents=lambda conversation, info: 42)
-    env.reset(seed=0)
-    *_, info = env.step("1")
-    assert "opponent" in info["error"]
-    assert "InvalidAction" not in info["error"]  # that is what the policy's own answers are told
-
-
-@pytest.mark.parametrize("opponents", ["random", vfgym.ScriptedAgent(["1", "2", "3", "1", "2", "3"])], ids=["random", "scripted"])
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
-def test_the_opponents_of_a_copy_play_on_as_those_of_the_original(opponents: Any, copied: Any) -> None:
-    for seed in range(8):
-        env = NimEnv(sticks=30, opponents=opponents)
-        env.reset(seed=seed)
-        env.step("1")
-        twin = copied(env)
-        for _ in range(3):
-            assert twin.step("1")[0] == env.step("1")[0]
-
-
-class OnOneThread(Nim):
-    """A table that notes on which threads it is called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.threads: set[int] = set()
-
-    def _note(self) -> None:
-        self.threads.add(threading.get_ident())
-
-    def observe(self, player: Any) -> str:
-        self._note()
-        return super().observe(player)
-
-    def move(self, message: Any) -> Any:
-        self._note()
-        return super().move(message)
-
-    def legal_moves(self, player: Any) -> list[str]:
-        self._note()
-        return super().legal_moves(player)
-
-    def info(self, player: Any) -> dict[str, Any]:
-        self._note()
-        return super().info(player)
-
-    def sample_move(self, player: Any, rng: np.random.Generator) -> Any:
-        self._note()
-        return super().sample_move(player, rng)
-
-    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        self._note()
-        super().reset(seed, options)
-
-
-@pytest.mark.parametrize("tell_legal_actions", [True, False])
-@pytest.mark.parametrize("opponents", ["random", "self"])
-def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opponents: str, tell_legal_actions: bool) -> None:
-    tables: list[OnOneThread] = []
-
-    class Tables(NimEnv):
-        def open_table(self) -> Nim:
-            tables.append(OnOneThread())
-            return tables[-1]
-
-    env = Tables(blocking=True, opponents=opponents, tell_legal_actions=tell_legal_actions)
-    results = vfgym.evaluate(env, "random", num_examples=1, progress=False)
-    assert results["outputs"][0]["stop_condition"] == "game_over"
-    (table,) = tables
-    assert len(table.threads) == 1
-    assert threading.get_ident() not in table.threads
-
-
-# Self-play
-
-
-def test_turns_of_self_play_are_told_of_the_player_who_made_them() -> None:
-    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents="self")
-    env.reset(seed=0)
-    for move in ("[0]", "[1]", "[2]"):
-        env.step(move)
-    assert env.state is not None
-    roles = [(step["extras"]["player"], step["extras"]["game_info"]["role"]) for step in env.state["trajectory"]]
-    assert roles == [(0, "Player 0"), (1, "Player 1"), (0, "Player 0")]
-
-
-@pytest.mark.parametrize("opponents", ["random", "self"])
-def test_everybodys_rewards_are_told_however_the_episode_ends(opponents: str) -> None:
-    env = NimEnv(sticks=30, opponents=opponents, max_turns=2)
-    env.reset(seed=0)
-    env.step("1")
-    _, _, _, truncated, info = env.step("1")
-    assert truncated
-    assert info["rewards"] == {0: 0.0, 1: 0.0}
-    assert info["player"] == 0  # whose conversation the last observation is
-    assert "legal_actions" not in info
-
-
-@pytest.mark.parametrize(
     "make",
     [lambda: vfgym.to_chat(Counter, history=0, render_mode="human"), lambda: NimEnv(sticks=30, opponents="self", render_mode="human")],
 )
@@ -379,9 +188,6 @@ def test_a_human_sees_every_turn(make: Any, capsys: pytest.CaptureFixture[str]) 
         assert content_text(shown[-1]["content"]).rpartition("\n")[2] in capsys.readouterr().out
 
 
-# Converted
-
-
 def test_a_converted_game_with_a_limited_history_tells_its_one_player_what_happened() -> None:
     game = vfgym.to_textarena(vfgym.to_chat(Counter, history=0))
     game.reset(num_players=1, seed=0)
@@ -390,36 +196,6 @@ def test_a_converted_game_with_a_limited_history_tells_its_one_player_what_happe
         game.step("1")
         _, told = game.get_observation()
         assert str(100 + count) in "\n".join(text for _, text, _ in told)
-
-
-def test_a_textarena_game_that_has_not_begun_says_so() -> None:
-    game = vfgym.to_textarena("textarena/TicTacToe-v0")
-    with pytest.raises(ResetNeeded):
-        game.step("[4]")
-    game.close()
-
-
-@pytest.mark.parametrize("convert", [vfgym.to_textarena, vfgym.to_gym])
-def test_what_is_no_environment_is_refused(convert: Any) -> None:
-    with pytest.raises(Error, match="int"):
-        convert(5)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: vfgym.to_chat("CartPole-v1"), lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["CartPole", "TicTacToe"]
-)
-@pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
-def test_pettingzoos_own_test_passes_for_what_any_chat_environment_becomes(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    api_test(vfgym.to_pettingzoo(make()), num_cycles=20)
-
-
-@pytest.mark.parametrize("make", [NimEnv, lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["Nim", "TicTacToe"])
-def test_a_table_where_nothing_has_begun_asks_for_reset(make: Any) -> None:
-    env = vfgym.to_pettingzoo(make())
-    with pytest.raises(ResetNeeded):
-        env.last()
-    with pytest.raises(ResetNeeded):
-        env.observe("player_0")
 
 
 @pytest.mark.parametrize("options", [{}, {"on_invalid": "random"}, {"on_invalid": "noop", "noop_action": [0.0]}], ids=str)

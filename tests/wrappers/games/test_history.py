@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,11 +19,14 @@ import verifiers_compat as vf
 import vfgym
 from tests.environments import Brightening
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.messages import AssistantMessage, ToolCall, content_text
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.history import EARLIER_MOVES, OLDER_PICTURE, PICTURE_TOKENS, PromptLimits, estimate_tokens
 from vfgym.wrappers.games.turns import Turn
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 def tokens_of(conversation: list[Any], count: Callable[[str], int] = estimate_tokens) -> int:
@@ -65,29 +69,26 @@ def parrot(*answers: str, **options: Any) -> Any:
     return env
 
 
-# A budget of tokens
-
-
-def test_over_a_thousand_steps_of_humanoid_no_prompt_is_longer_than_the_budget() -> None:
+def test_over_many_steps_of_humanoid_no_prompt_is_longer_than_the_budget() -> None:
     """Its observations are 9.5 kB each; all of the episode is in the results."""
     pytest.importorskip("mujoco")
     budget = 20_000
-    env = vfgym.to_chat("Humanoid-v5", max_prompt_tokens=budget, terminate_when_unhealthy=False, blocking=False)
+    env = vfgym.to_chat("Humanoid-v5", max_prompt_tokens=budget, terminate_when_unhealthy=False, blocking=False, max_turns=80)
     conversation, _ = env.reset(seed=0)
     rules = env.state["rules"]
     env.action_space.seed(0)
     lengths = [tokens_of(conversation)]
-    for _ in range(1000):
+    for _ in range(80):
         outcome = env.step(env.action_space.sample())
         if outcome.truncated:
             break
         lengths.append(tokens_of(outcome.observation))
         assert outcome.observation[0].content.startswith(rules)
-    assert len(lengths) == 1000
+    assert len(lengths) == 80
     assert outcome.truncated
     assert budget * 0.8 < max(lengths) <= budget
-    assert len(env.state["completion"]) == 2000
-    assert tokens_of(outcome.observation) > 100 * budget
+    assert len(env.state["completion"]) == 160
+    assert tokens_of(outcome.observation) > 8 * budget
     env.close()
 
 
@@ -289,9 +290,6 @@ def test_self_play_shows_each_player_its_whole_conversation(options: dict[str, A
         vfgym.TextArenaEnv("Nim-v0", opponents="self", **options)
 
 
-# Pictures
-
-
 def pictures(conversation: list[Any]) -> list[int]:
     """Return the places of the messages with a picture."""
     return [
@@ -371,3 +369,30 @@ def test_a_picture_too_many_in_the_first_prompt_is_left_out_of_it() -> None:
     env = Album(images=2, blocking=False)
     shown, _ = env.reset(seed=0)
     assert [part["type"] for part in shown[0].content] == ["text", "text", "image_url", "image_url"]
+
+
+def text_of(conversation: list[Any]) -> str:
+    """Return all that stands in a conversation."""
+    return "\n".join(content_text(message["content"] or "") for message in conversation)
+
+
+def test_a_limited_history_shows_the_board_after_an_illegal_move() -> None:
+    env = vfgym.PettingZooEnv("classic/tictactoe_v3", history=0, opponents=lambda conversation, info: info["legal_actions"][0])
+    env.reset(seed=0)
+    env.step("<action>4</action>")
+    shown, *_ = env.step("<action>4</action>")
+    assert "You cannot play 4 now." in text_of(shown)
+    assert "| X |" in text_of(shown)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: vfgym.PettingZooEnv("classic/tictactoe_v3", history=0), lambda: vfgym.TextArenaEnv("ConnectFour-v0", history=0)]
+)
+def test_a_limited_history_forgets_the_first_board(make: Any) -> None:
+    """The rules stay, and not the board as it was before the first move."""
+    env = make()
+    conversation, info = env.reset(seed=0)
+    first_board = {"classic/tictactoe_v3": " 0 | 3 | 6", "ConnectFour-v0": "\n".join([". . . . . . ."] * 6)}[env.game]
+    assert first_board in text_of(conversation)
+    shown, *_ = env.step("<action>0</action>" if isinstance(env, vfgym.PettingZooEnv) else info["legal_actions"][0])
+    assert first_board not in text_of(shown)

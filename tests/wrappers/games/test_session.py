@@ -1,0 +1,229 @@
+"""`GameSessionEnv`: a game belongs to its player, lives on one thread where it blocks, and is closed when its player leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vfgym
+from tests.wrappers.games.counting import Answering, Counting, _rollout
+from tests.wrappers.games.nim import Nim, NimEnv
+from vfgym.errors import Error
+from vfgym.state import State
+from vfgym.testing import ScriptedClient
+from vfgym.wrappers.games.turns import Turn
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
+
+
+class Game:
+    """Counts; records what happened to it, and on which thread."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int | None] = []
+        self.threads: set[int] = {threading.get_ident()}
+        self.count = 0
+        self.closed = 0
+
+    def touch(self) -> None:
+        self.threads.add(threading.get_ident())
+
+
+def test_each_fork_has_a_game_of_its_own_and_closes_it() -> None:
+    env = Counting(blocking=False)
+    seats = [env.fork() for _ in range(3)]
+    for turns, seat in enumerate(seats):
+        seat.reset(seed=turns)
+        for _ in range(turns):
+            seat.step("up")
+    assert [game.count for game in env.games] == [0, 1, 2]
+    for seat in seats:
+        seat.close()
+        seat.close()
+    assert [game.closed for game in env.games] == [1, 1, 1]
+
+
+def test_blocking_games_run_at_once_in_async_runs_each_on_its_own_thread() -> None:
+    """Every move waits until all eight games are in the middle of one: on the loop, or on a shared thread, none would return."""
+    env = Counting()
+    env.barrier = threading.Barrier(8)
+
+    async def run() -> list[State]:
+        return await asyncio.gather(*(_rollout(env, ScriptedClient(["up"] * 3)) for _ in range(8)))
+
+    states = asyncio.run(run())
+    assert [state["reward"] for state in states] == [1.5] * 8
+    threads = [game.threads for game in env.games]
+    assert all(len(own) == 1 for own in threads)
+    assert threading.get_ident() not in set().union(*threads)
+    assert len(set().union(*threads)) == 8
+
+
+class BeginsSlowly(Counting):
+    """Its first game lets the event loop have many turns before it has begun; the others begin once all of them do."""
+
+    def __init__(self, others: int, *, fails: bool) -> None:
+        super().__init__()
+        self.barrier_of_others = threading.Barrier(others, timeout=20)
+        self.fails = fails
+        self.begun: list[str] = []
+        self.loop: asyncio.AbstractEventLoop
+
+    def begin_game(self, game: Game, state: State, seed: int | None, options: Mapping[str, Any] | None) -> list[vfgym.Message]:
+        self.begun.append("begins")
+        if len(self.begun) > 1:
+            self.barrier_of_others.wait()
+        else:
+            asyncio.run_coroutine_threadsafe(self._have_turns(), self.loop).result(20)
+            self.begun.append("has begun")
+            if self.fails:
+                raise Error("it cannot begin")
+        return super().begin_game(game, state, seed, options)
+
+    async def _have_turns(self) -> None:
+        for _ in range(200):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_pickled", [False, True])
+def test_the_first_game_on_a_thread_begins_alone_and_then_all_others_at_once(fails: bool, is_pickled: bool) -> None:
+    """So what it imports is whole when the others want it. That it has begun elsewhere, in another process, says nothing."""
+
+    async def run(env: BeginsSlowly) -> list[State]:
+        env.loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(_rollout(env, ScriptedClient(["up"] * 3)) for _ in range(6)))
+
+    env = BeginsSlowly(5, fails=fails)
+    if is_pickled:
+        env._imported_in = -1  # as it stands in a pickle of another process
+    states = asyncio.run(run(env))
+    assert env.begun == ["begins", "has begun", *["begins"] * 5]
+    assert sorted(state["error"] is None for state in states) == [not fails, *[True] * 5]
+    env.begun = ["begins"]
+    env.barrier_of_others = threading.Barrier(6, timeout=20)
+    asyncio.run(run(env))
+    assert env.begun == ["begins"] * 7
+
+
+def test_a_blocking_game_stepped_from_plain_code_stays_on_the_callers_thread() -> None:
+    env = Counting()
+    env.reset(seed=0)
+    env.step("up")
+    assert env.games[0].threads == {threading.get_ident()}
+
+
+class Busy(Counting):
+    """The port of its first game is taken."""
+
+    def open_game(self) -> Game:
+        game = super().open_game()
+        if len(self.games) == 1:
+            raise RuntimeError("port busy")
+        return game
+
+
+def test_a_game_that_could_not_be_opened_is_opened_at_the_next_reset() -> None:
+    env = Busy(blocking=False)
+    with pytest.raises(RuntimeError, match="port busy"):
+        env.reset(seed=0)
+    for seed in (1, 2):
+        env.reset(seed=seed)
+        assert env.step("up").reward == 0.5
+    env.close()
+    assert [game.seeds for game in env.games] == [[], [1, 2]]
+    assert [game.closed for game in env.games] == [0, 1]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_game_that_could_not_be_opened_costs_one_episode_of_a_run(blocking: bool) -> None:
+    results = vfgym.evaluate(Busy(blocking=blocking), lambda observation, info: "up", num_examples=4, max_concurrent=1, progress=False)
+    errors = [row["error"] and row["error"]["error_chain_repr"] for row in results["outputs"]]
+    assert errors == ["RuntimeError('port busy')", None, None, None]
+
+
+async def test_the_thread_of_a_game_that_could_not_be_opened_ends() -> None:
+    env = Busy()
+    before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="port busy"):
+        await env.areset(seed=0)
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+
+
+def test_a_game_that_has_a_close_is_closed_and_any_other_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
+    closed: list[bool] = []
+
+    class Closing(Answering):
+        def open_game(self) -> Any:
+            return SimpleNamespace(close=lambda: closed.append(True))
+
+    for kind in (Answering, Closing):
+        results = vfgym.evaluate(
+            kind(lambda: Turn([], 1.0, terminated=True)), lambda conversation, info: "up", num_examples=2, progress=False
+        )
+        assert results["metadata"]["avg_reward"] == 1.0
+    assert closed
+    assert not caplog.records
+
+
+class OnOneThread(Nim):
+    """A table that notes on which threads it is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def _note(self) -> None:
+        self.threads.add(threading.get_ident())
+
+    def observe(self, player: Any) -> str:
+        self._note()
+        return super().observe(player)
+
+    def move(self, message: Any) -> Any:
+        self._note()
+        return super().move(message)
+
+    def legal_moves(self, player: Any) -> list[str]:
+        self._note()
+        return super().legal_moves(player)
+
+    def info(self, player: Any) -> dict[str, Any]:
+        self._note()
+        return super().info(player)
+
+    def sample_move(self, player: Any, rng: np.random.Generator) -> Any:
+        self._note()
+        return super().sample_move(player, rng)
+
+    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        self._note()
+        super().reset(seed, options)
+
+
+@pytest.mark.parametrize("tell_legal_actions", [True, False])
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opponents: str, tell_legal_actions: bool) -> None:
+    tables: list[OnOneThread] = []
+
+    class Tables(NimEnv):
+        def open_table(self) -> Nim:
+            tables.append(OnOneThread())
+            return tables[-1]
+
+    env = Tables(blocking=True, opponents=opponents, tell_legal_actions=tell_legal_actions)
+    results = vfgym.evaluate(env, "random", num_examples=1, progress=False)
+    assert results["outputs"][0]["stop_condition"] == "game_over"
+    (table,) = tables
+    assert len(table.threads) == 1
+    assert threading.get_ident() not in table.threads

@@ -1,0 +1,130 @@
+"""`TurnBasedGame`: what a table offers, how its moves are made, and what its author does by mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.wrappers.games.nim import Nim
+from tests.wrappers.games.playing import play, takes_one
+from vfgym.errors import ConfigurationError
+from vfgym.messages import Message
+from vfgym.wrappers.games.multiplayer import MultiplayerEnv
+from vfgym.wrappers.games.turn_based import Played, Player
+
+
+class KnockOut(Nim):
+    """Nim that a limit ends, after which those who took three sticks at once are out by the rules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.out: set[Player] = set()
+
+    def move(self, message: Message) -> Played:
+        mover = self.turn
+        played = super().move(message)
+        if message["content"] == "3":
+            self.out.add(mover)
+        if self.sticks < 6 and self.turn is not None:
+            self.turn, self.was_truncated = None, True
+        return played
+
+    def end_flags(self, player: Player) -> tuple[bool, bool]:
+        return (True, False) if player in self.out else super().end_flags(player)
+
+
+class KnockOutEnv(MultiplayerEnv):
+    def open_table(self) -> KnockOut:
+        return KnockOut(num_players=2, sticks=9)
+
+
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(("seat", "ends"), [(0, (True, False)), (1, (False, True))])
+def test_each_player_has_an_end_of_its_own(seat: int, ends: tuple[bool, bool], opponents: Any) -> None:
+    agents = (lambda observation, info: "3") if seat == 1 and opponents != "self" else opponents
+    outcome = play(KnockOutEnv(seat=seat, opponents=agents), ["3", "1"] if opponents == "self" else ["3" if seat == 0 else "1"])[-1]
+    assert (outcome.terminated, outcome.truncated) == ends
+    assert outcome.info["stop_condition"] == ("game_over" if outcome.terminated else "game_truncated")
+
+
+def test_a_game_that_is_over_at_once_ends_for_the_policy_as_the_game_says() -> None:
+    env = KnockOutEnv(seat=1, opponents=lambda observation, info: "3")
+    env.reset(seed=0, options={"game_options": {"sticks": 7}})
+    assert env.step("1")[2:4] == (False, True)
+
+
+class Mistaken(Nim):
+    """Nim in which an author's function is put in the place of the last line of `reset` or `move`."""
+
+    def __init__(self, begin: Any = None, outcome: Any = None) -> None:
+        super().__init__(sticks=9)
+        self.begin, self.outcome = begin, outcome
+
+    def reset(self, *args: Any) -> None:
+        super().reset(*args)
+        if self.begin is not None:
+            self.begin(self)
+
+    def move(self, message: Message) -> Any:
+        played = super().move(message)
+        return played if self.outcome is None else self.outcome(self)
+
+
+def turn_to_nobody(table: Nim) -> Played:
+    table.turn = "q"
+    return Played({})
+
+
+def mistaken(opponents: Any, blocking: bool, **mistake: Any) -> MultiplayerEnv:
+    class MistakenEnv(MultiplayerEnv):
+        def open_table(self) -> Nim:
+            return Mistaken(**mistake)
+
+    return MistakenEnv(opponents=opponents, blocking=blocking)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(
+    ("outcome", "kind", "message"),
+    [
+        (lambda table: {"rewards": {}}, TypeError, "`move` of Mistaken must be .* returns a vfgym.Played, got dict"),
+        (lambda table: None, TypeError, "returns a vfgym.Played, got NoneType"),
+        (lambda table: Played({"zed": 1.0}), ValueError, r"the players are 0, 1; got \{'zed': 1.0\}"),
+        (lambda table: Played({0: None}), ValueError, r"dict of numbers, by player; .* got \{0: None\}"),
+        (lambda table: Played([0.5, 0.5]), ValueError, r"dict of numbers, by player; .* got \[0.5, 0.5\]"),
+        (turn_to_nobody, ValueError, "`turn` of Mistaken is 'q', who does not play; the players are 0, 1"),
+    ],
+)
+async def test_what_a_table_does_by_mistake_is_said(
+    outcome: Any, kind: type[Exception], message: str, opponents: Any, blocking: bool
+) -> None:
+    env = mistaken(opponents, blocking, outcome=outcome)
+    await env.areset(seed=0)
+    with pytest.raises(kind, match=message):
+        await env.astep("1")
+    await env.aclose()
+
+
+@pytest.mark.parametrize("opponents", [takes_one, "self"])
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        (lambda table: vars(table).pop("turn"), "reset of Mistaken must set `turn`"),
+        (turn_to_nobody, "`turn` of Mistaken is 'q', who does not play"),
+    ],
+)
+def test_a_game_that_nobody_can_begin_is_refused(begin: Any, message: str, opponents: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        mistaken(opponents, blocking=False, begin=begin).reset(seed=0)
+
+
+def test_an_environment_without_a_table_says_so() -> None:
+    class Bare(MultiplayerEnv):
+        pass
+
+    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
+        Bare().reset(seed=0)  # type: ignore[abstract]
+    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
+        Bare().action_space.sample()  # type: ignore[abstract]

@@ -1,0 +1,286 @@
+"""`GameTurnsEnv`: tasks that are seeds, what is shown of earlier moves, and how episodes of games end."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vfgym
+from tests.wrappers.games.counting import Answering, Counting
+from vfgym.errors import ConfigurationError
+from vfgym.state import State
+from vfgym.wrappers.games.turns import Turn, copy_info
+
+
+class Game:
+    """Counts; records what happened to it, and on which thread."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int | None] = []
+        self.threads: set[int] = {threading.get_ident()}
+        self.count = 0
+        self.closed = 0
+
+    def touch(self) -> None:
+        self.threads.add(threading.get_ident())
+
+
+def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
+    with pytest.raises(ConfigurationError, match="Counting plays a game, whose tasks are its seeds"):
+        Counting().set_tasks("train", [{"question": "?"}])
+
+
+def test_a_turn_takes_messages_that_can_be_read_once_only() -> None:
+    env = Answering(lambda: Turn(vfgym.UserMessage(text) for text in ("on", "and on")))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    assert [message["content"] for message in env.step("up").observation] == ["go", "up", "on", "and on"]
+
+
+def test_a_turn_takes_any_number_for_a_reward() -> None:
+    env = Answering(lambda: Turn([vfgym.UserMessage("on")], np.float32(0.5)))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    assert env.step("up").reward == 0.5
+    assert type(env.state["trajectory"][0]["reward"]) is float
+
+
+def test_answers_that_name_no_move_are_counted_in_the_episode() -> None:
+    env = Counting(blocking=False)
+    env.reset(seed=0)
+    outcomes = [env.step(answer) for answer in ("what?", "up", "what?", "what?", "up", "up")]
+    assert outcomes[-1].info["metrics"]["invalid_answers"] == 3.0
+    assert [step["extras"].get("invalid_answer", False) for step in env.state["trajectory"]] == [True, False, True, True, False, False]
+
+
+def test_a_wrong_limit_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="max_invalid_moves must be a whole number of at least 1, got 0"):
+        Counting(max_invalid_moves=0)
+
+
+class Echo(vfgym.GameEnv):
+    """Says after each move how many there were, and is over after five."""
+
+    def open_game(self) -> list[str]:
+        return []
+
+    def begin_game(self, game: Any, state: Any, seed: Any, options: Any) -> list[Any]:
+        game.clear()
+        state["rules"] = "Say anything."
+        return [vfgym.UserMessage("Say anything.\n\nmove 0")]
+
+    def make_move(self, game: Any, message: Any, state: Any) -> Turn:
+        if message.content == "crash":
+            raise vfgym.errors.ToolError("crashed")
+        if message.content == "nothing":
+            return Turn([vfgym.UserMessage("Say something!")], is_valid=False)
+        game.append(message.content)
+        return Turn([vfgym.UserMessage(f"move {len(game)}")], 1.0, terminated=len(game) == 5)
+
+    def close_game(self, game: Any) -> None:
+        game.clear()
+
+
+def said(messages: list[Any]) -> list[str]:
+    return [message.content for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("history", "shown"),
+    [
+        (None, ["Say anything.\n\nmove 0", "a", "move 1", "b", "move 2", "c", "move 3"]),
+        (3, ["Say anything.\n\nmove 0", "a", "move 1", "b", "move 2", "c", "move 3"]),
+        (2, ["Say anything.\n\nmove 1", "b", "move 2", "c", "move 3"]),
+        (1, ["Say anything.\n\nmove 2", "c", "move 3"]),
+        (0, ["Say anything.\n\nmove 3"]),
+    ],
+)
+def test_history_limits_what_is_shown_and_not_what_is_kept(history: int | None, shown: list[str]) -> None:
+    env = Echo(history=history, system_prompt="Be brief.", blocking=False)
+    env.reset(seed=0)
+    for text in "abc":
+        outcome = env.step(text)
+    assert said(outcome.observation) == ["Be brief.", *shown]
+    assert said(env.state["trajectory"][-1]["prompt"])[-1] == "move 2" or history == 0
+    for text in "de":
+        outcome = env.step(text)
+    whole = ["a", "move 1", "b", "move 2", "c", "move 3", "d", "move 4", "e", "move 5"]
+    assert said(env.state["completion"]) == whole
+    assert said(outcome.observation) == ["Be brief.", "Say anything.\n\nmove 0", *whole]
+    assert env.state["reward"] == 5.0
+
+
+@pytest.mark.parametrize("history", [None, 0, 1, 9])
+@pytest.mark.parametrize("answers", [["a"], ["a", "b"], ["a", "b", "crash"]])
+def test_a_limited_history_leaves_the_completion_alone_however_it_ends(history: int | None, answers: list[str]) -> None:
+    """A limit, an error, or the outside ends the episode: the completion is that of the same game with all of its history."""
+    completions = []
+    for limit in (history, None):
+        env = Echo(history=limit, max_turns=2 if answers[-1] != "crash" else -1, blocking=False)
+        env.reset(seed=0)
+        for text in answers:
+            env.step(text)
+        env.truncate()
+        completions.append(said(env.state["completion"]))
+    assert completions[0] == completions[1]
+
+
+@pytest.mark.parametrize("history", [None, 0, 1])
+@pytest.mark.parametrize("end", ["limit", "outside", "model", "crash"])
+def test_what_the_game_answered_to_the_last_move_is_in_the_last_observation_whatever_ended_it(history: int | None, end: str) -> None:
+    env = Echo(history=history, max_turns=2 if end == "limit" else -1, blocking=False)
+    env.reset(seed=0)
+    env.step("a")
+    outcome = env.step("b")
+    if end == "outside":
+        outcome = env.truncate()
+    elif end == "model":
+        outcome = env.fail(TimeoutError())
+    elif end == "crash":  # the game has nothing to say to this move
+        outcome = env.step("crash")
+    whole = ["a", "move 1", "b", "move 2", *(["crash"] if end == "crash" else [])]
+    assert said(env.state["completion"]) == whole
+    assert said(outcome.observation)[1:] == whole
+    assert outcome.truncated == (end != "crash")
+
+
+@pytest.mark.parametrize("history", [None, 0, 1])
+def test_an_authors_last_words_come_after_what_the_game_answered(history: int | None) -> None:
+    class Farewell(Echo):
+        def make_move(self, game: Any, message: vfgym.Message, state: State) -> Turn:
+            turn = super().make_move(game, message, state)
+            if message.content == "b":
+                state["final_env_response"] = [vfgym.UserMessage("That is all.")]
+            return turn
+
+    env = Farewell(history=history, blocking=False)
+    env.reset(seed=0)
+    env.step("a")
+    assert env.step("b").terminated
+    assert said(env.state["completion"]) == ["a", "move 1", "b", "move 2", "That is all."]
+
+
+@given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
+def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
+    env = Echo(history=history, blocking=False)
+    shown, _ = env.reset(seed=0)
+    count = 0
+    for answer in answers:
+        outcome = env.step(answer)
+        count += answer == "something"
+        if outcome.terminated:
+            return
+        shown = outcome.observation
+        first, *rest = said(shown)
+        assert first.startswith("Say anything.")
+        assert f"move {count}" in "\n\n".join([first, *rest]).split("\n\n")
+        assert rest.count("something") == min(history, count)
+        assert (rest == []) == (history == 0 and answer == "something")
+        assert rest == [] or rest[-2:] == [answer, f"move {count}" if answer == "something" else "Say something!"]
+
+
+def test_an_info_is_copied_value_by_value() -> None:
+    lock, board = threading.Lock(), [[0]]
+    copied = copy_info({"lock": lock, "board": board})
+    assert copied["lock"] is lock
+    board[0][0] = 1
+    assert copied["board"] == [[0]]
+
+
+@pytest.mark.parametrize("history", [-1, 1.5, "all", True])
+def test_a_history_that_is_no_number_of_moves_is_refused(history: Any) -> None:
+    with pytest.raises(ConfigurationError, match="history"):
+        Echo(history=history)
+
+
+class Own(Counting):
+    """Its author does what authors may do with the state."""
+
+    def __init__(self, after_setup: Any = None, in_move: Any = None, **kwargs: Any) -> None:
+        super().__init__(blocking=False, **kwargs)
+        self.after_setup, self.in_move = after_setup, in_move
+
+    @vfgym.setup
+    def prepare(self, state: State) -> None:
+        state["turn"] = "nothing yet"
+
+    def setup_state(self, state: State) -> Any:
+        state = super().setup_state(state).value
+        return state if self.after_setup is None else self.after_setup(state)
+
+    def make_move(self, game: Game, message: vfgym.Message, state: State) -> Turn:
+        turn = super().make_move(game, message, state)
+        if self.in_move is not None:
+            self.in_move(state)
+        return turn
+
+
+def test_what_an_author_wrote_before_the_game_began_hides_nothing_of_the_game() -> None:
+    env = Own()
+    env.reset(seed=0)
+    assert [env.step("up").terminated for _ in range(3)] == [False, False, True]
+    assert env.state["turn"].info == {"count": 3}
+
+
+def test_a_game_that_is_over_when_it_was_set_up_ends_at_once() -> None:
+    def over(state: State) -> State:
+        state["turn"] = Turn([], terminated=True)
+        return state
+
+    env = Own(over)
+    env.reset(seed=0)
+    assert (env.state["stop_condition"], env.state["trajectory"]) == ("game_over", [])
+
+
+def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
+    env = Own(lambda state: State({**state, "mine": 1}))
+    env.reset(seed=0)
+    assert [env.step(word).terminated for word in ("up", "what?", "up", "up")] == [False, False, False, True]
+    assert (env.state["mine"], env.state["reward"]) == (1, 1.5)
+
+
+@pytest.mark.parametrize("way", ["its turn", "the turn of its game state", "another turn"])
+def test_a_turn_that_an_own_apply_action_ends_is_the_last(way: str) -> None:
+    class Ending(Counting):
+        def apply_action(self, message: vfgym.Message, state: State) -> Any:
+            done = super().apply_action(message, state)
+            if way == "its turn":
+                state["turn"].terminated = True
+            elif way == "the turn of its game state":
+                state.game_state.turn.terminated = True
+            else:
+                state.game_state.turn = Turn([], terminated=True)
+            return done
+
+    env = Ending(blocking=False)
+    env.reset(seed=0)
+    assert env.step("up").terminated
+    assert env.state["stop_condition"] == "game_over"
+
+
+def test_a_turn_that_a_step_function_ends_is_the_last() -> None:
+    def end(step: Any, state: State) -> float:
+        state["turn"].truncated = True
+        return 1.0
+
+    rubric = vfgym.Rubric()
+    rubric.add_step_reward_func(end)
+    env = Counting(blocking=False, rubric=rubric)
+    env.reset(seed=0)
+    outcome = env.step("up")
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, False, True)
+
+
+def test_invalid_moves_that_an_author_counts_end_an_episode_and_a_valid_one_begins_anew() -> None:
+    def count(state: State) -> None:
+        state["invalid_moves"] += 1
+
+    env = Own(in_move=count, max_invalid_moves=3)
+    env.reset(seed=0)
+    env.step("up")
+    assert env.state["invalid_moves"] == 0
+    assert [env.step("what?").terminated for _ in range(2)] == [False, True]
+    assert env.state["stop_condition"] == "too_many_invalid_moves"

@@ -1,0 +1,422 @@
+"""`to_pettingzoo`: conversations are PettingZoo environments."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vfgym
+from tests.environments import Talk
+from tests.wrappers.games.nim import NimEnv
+from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, connect_four, cut_off, factory, natively, said
+from vfgym.errors import ConfigurationError, Error, InvalidAction, ResetNeeded
+from vfgym.messages import AssistantMessage, Response, ResponseTokens, SystemMessage, UserMessage
+from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingzoo
+
+pettingzoo = pytest.importorskip("pettingzoo")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
+    from pettingzoo.test import api_test, seed_test
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
+    from pettingzoo.test import api_test
+from pettingzoo.utils import wrappers  # noqa: E402
+from pettingzoo.utils.conversions import aec_to_parallel  # noqa: E402
+
+# PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
+pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")
+
+
+def chat_aec(name: str, /, **options: Any) -> Any:
+    return to_pettingzoo(functools.partial(PettingZooGame, factory(name)), **options)
+
+
+def test_of_the_options_of_a_reset_those_that_are_known_are_handed_on() -> None:
+    aec: Any = to_pettingzoo(lambda: PettingZooGame(Elimination))
+    aec.reset(seed=0, options={"game_options": {"speed": "high"}, "options": 1})
+    assert aec.game.env.options == {"speed": "high"}
+    solo: Any = to_pettingzoo(vfgym.to_chat("CartPole-v1"))
+    solo.reset(seed=0, options={"example_id": 7, "options": 1})
+    assert solo.infos["player_0"]["example_id"] == 7
+
+
+@pytest.mark.parametrize("make", [lambda: chat_aec("tictactoe_v3"), lambda: to_pettingzoo(vfgym.to_chat("CartPole-v1"))])
+def test_an_agent_that_there_is_not_is_named(make: Any) -> None:
+    env = make()
+    env.reset(seed=0)
+    with pytest.raises(ConfigurationError, match="no agent 'nobody'; there are player_0"):
+        env.observe("nobody")
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
+def test_pettingzoos_own_test_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    api_test(chat_aec(name), num_cycles=30)
+    assert "Passed API test" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_pettingzoos_own_test_of_seeds_passes(name: str) -> None:
+    seed_test(functools.partial(chat_aec, name), num_cycles=10)
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_there_and_back_it_is_the_same_game(name: str) -> None:
+    """An environment that became a table that became an environment has the agents, rewards and ends of the first one."""
+    make_env = factory(name)
+    for seed in range(2):
+        env = chat_aec(name)
+        env.reset(seed=seed)
+        for native, action in natively(make_env, seed, most=30):
+            if action is None:
+                break
+            assert env.players[env.agent_selection] == native.agent_selection
+            assert not env.last()[2]
+            env.step(said(env.game, action))
+            named = {env.players[agent]: env.rewards[agent] for agent in env.agents}
+        else:
+            continue
+        assert named == native.rewards
+        assert {env.players[agent]: env.terminations[agent] for agent in env.agents} == native.terminations
+        assert {env.players[agent]: env.truncations[agent] for agent in env.agents} == native.truncations
+
+
+@given(st.lists(st.sampled_from(["[0, 0]", "[1, 1]", "[2, 0]"]), min_size=8, max_size=8))
+@settings(max_examples=40)
+def test_agents_who_leave_at_different_times_end_as_they_do_natively(moves: list[str]) -> None:
+    def ends(env: Any, reads: Callable[[str], Any]) -> dict[str, tuple[float, bool, bool]]:
+        env.reset(seed=0)
+        named, totals, ended = iter(moves), dict.fromkeys(env.agents, 0.0), {}
+        for agent in env.agent_iter():
+            _, reward, terminated, truncated, _ = env.last()
+            totals[agent] += reward
+            ended[agent] = (totals[agent], terminated, truncated)
+            env.step(None if terminated or truncated else reads(next(named)))
+        return ended
+
+    make_env = functools.partial(Elimination, longest=8)
+    native = ends(make_env(), lambda move: np.array([int(move[1]), int(move[4])]))
+    env = to_pettingzoo(lambda: PettingZooGame(make_env))
+    assert {env.players[agent]: end for agent, end in ends(env, str).items()} == native
+
+
+def test_a_limit_of_the_chat_environment_truncates_those_who_are_still_in_the_game() -> None:
+    aec = to_pettingzoo(PettingZooEnv(Elimination, max_invalid_moves=1))
+    aec.reset(seed=0)
+    aec.step("[2, 0]")
+    aec.step("banana")
+    ended = {aec.players[agent]: (aec.terminations[agent], aec.truncations[agent]) for agent in aec.agents}
+    assert ended == {"red_0": (True, False), "green_0": (False, True), "blue_0": (False, True)}
+    assert {info["stop_condition"] for info in aec.infos.values()} == {"too_many_invalid_moves"}
+
+
+def test_legal_actions_are_told_where_the_chat_environment_tells_them() -> None:
+    for told in (True, False):
+        aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", tell_legal_actions=told))
+        aec.reset(seed=0)
+        assert ("legal_actions" in aec.last()[4]) is told
+
+
+def test_agents_have_conversations_of_their_own() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    for move in ("4", "0", {"role": "assistant", "content": "Action: 1"}, AssistantMessage("<action>2</action>")):
+        env.last()
+        env.step(move)
+    conversation, reward, terminated, truncated, info = env.last()
+    assert env.agent_selection == "player_0"
+    assert [message.role for message in conversation] == ["user", "assistant"] * 2 + ["user"]
+    assert [message.content for message in conversation[1::2]] == ["4", "Action: 1"]
+    assert "player_2 played: 0" in conversation[2].content
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info == {"player": "player_1", "game_info": {}, "legal_actions": ["3", "5", "6", "7", "8"]}
+    assert env.observation_space("player_0").contains(conversation)
+    assert env.observe("player_0") == conversation
+
+
+def test_a_conversation_holds_what_was_said_and_nothing_of_how_it_was_sampled() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    tokens = ResponseTokens([1], [0], [2], [1], [-0.1])
+    env.step(Response("r", 0, "m", None, {"content": "4", "reasoning_content": "Hm.", "finish_reason": "stop", "tokens": tokens}))
+    said = env.observe("player_0")[1]
+    assert type(said) is AssistantMessage
+    assert said == {"role": "assistant", "content": "4", "reasoning_content": "Hm."}
+
+
+def test_what_an_agent_is_told_between_two_of_its_messages_is_one_message() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    early = env.observe("player_1")
+    env.step("4")
+    conversation = env.observe("player_1")
+    assert len(early) == len(conversation) == 1
+    assert conversation[0].content.startswith(early[0].content)
+    assert "player_1 played: 4" in conversation[0].content
+
+
+def test_an_agent_that_names_no_move_stays_selected_and_is_told() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    env.step("somewhere")
+    assert env.agent_selection == "player_0"
+    conversation = env.last()[0]
+    assert [message.role for message in conversation] == ["user", "assistant", "user"]
+    with pytest.raises(InvalidAction):
+        env.step(UserMessage("4"))
+    assert env.last()[0] == conversation
+
+
+def test_all_leave_when_the_game_is_over() -> None:
+    env = chat_aec("tictactoe_v3", name="noughts_v0")
+    assert str(env) == "noughts_v0"
+    env.reset(seed=0)
+    for move in "03142":
+        env.step(move)
+    ends = {}
+    with pytest.raises(ValueError, match="None"):
+        env.step("4")
+    for agent in env.agent_iter():
+        conversation, reward, terminated, truncated, info = env.last()
+        ends[agent] = (reward, terminated, truncated)
+        assert "The game is over." in conversation[-1].content
+        assert "legal_actions" not in info
+        env.step(None)
+    assert ends == {"player_0": (1.0, True, False), "player_1": (-1.0, True, False)}
+    assert env.agents == []
+    with pytest.raises(ResetNeeded):
+        env.step(None)
+    env.reset(seed=0)
+    assert env.agents == ["player_0", "player_1"]
+
+
+def test_it_can_be_wrapped_as_any_other() -> None:
+    env = wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(chat_aec("connect_four_v3")))
+    with pytest.raises(AttributeError, match="before reset"):
+        _ = env.agent_selection
+    env.reset(seed=1)
+    with pytest.raises(AssertionError, match="not in action space"):
+        env.step(3)
+    for agent in env.agents:
+        env.action_space(agent).seed(1)
+    total = 0.0
+    for agent in env.agent_iter():
+        _, reward, terminated, truncated, _ = env.last()
+        total += abs(reward)
+        env.step(None if terminated or truncated else env.action_space(agent).sample())
+    assert total == 2.0
+
+
+def test_samples_are_legal_moves_of_whose_turn_it_is_and_words_else() -> None:
+    env = chat_aec("connect_four_v3")
+    env.reset(seed=0)
+    assert {env.action_space("player_0").sample().content for _ in range(60)} == set("0123456")
+    assert not {env.action_space("player_1").sample().content for _ in range(20)} <= set("0123456")
+
+
+def test_it_is_copied_in_the_middle() -> None:
+    env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    env.step("4")
+    for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert twin.last() == env.last()
+        twin.step("0")
+        assert twin.agent_selection == "player_0"
+        assert env.agent_selection == "player_1"
+        assert twin.action_space("player_0").sample().content in twin.infos["player_0"]["legal_actions"]
+
+
+def test_it_renders_conversations(capsys: pytest.CaptureFixture[str]) -> None:
+    env = chat_aec("tictactoe_v3", render_mode="ansi")
+    env.reset(seed=0)
+    env.last()
+    env.step("Action: 4")
+    assert "player_0:\n[user] You are playing Tic Tac Toe." in env.render()
+    assert "[assistant] Action: 4" in env.render()
+    env = chat_aec("tictactoe_v3", render_mode="human")
+    env.reset(seed=0)
+    env.observe("player_1")
+    env.step("4")
+    assert env.render() is None
+    printed = capsys.readouterr().out
+    assert printed.count("[user] You are playing") == 2
+    assert printed.count("[assistant] 4") == 1
+    assert printed.count("player_1 played: 4") == 1
+    with pytest.raises(ConfigurationError, match="render_mode must be one of ansi, human"):
+        chat_aec("tictactoe_v3", render_mode="rgb_array")
+
+
+def test_a_multiplayer_environment_becomes_its_game() -> None:
+    env = to_pettingzoo(PettingZooEnv("classic/connect_four_v3", system_prompt="Play well."))
+    env.reset(seed=0)
+    first, second = env.observe("player_1")
+    assert first == SystemMessage("Play well.")
+    assert isinstance(second, UserMessage)
+    env.step("0")
+    assert env.agent_selection == "player_1"
+
+
+def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    def make(render_mode: str | None = None) -> Any:
+        sums = vfgym.SingleTurnEnv(dataset=[{"question": "1 + 1", "answer": "2"}, {"question": "2 + 2", "answer": "4"}])
+        return to_pettingzoo(sums, render_mode=render_mode)
+
+    env = make("human")
+    env.reset(seed=0)
+    assert env.agents == ["player_0"]
+    conversation, *_ = env.last()
+    assert conversation[-1].role == "user"
+    env.step("2")
+    conversation, reward, terminated, truncated, info = env.last()
+    assert conversation[-1].content == "2"
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert "stop_condition" in info
+    env.step(None)
+    assert env.agents == []
+    assert env.render() is None
+    assert capsys.readouterr().out.count("[assistant] 2") == 1
+    seed_test(make)
+    parallel = aec_to_parallel(make())
+    parallel.reset(seed=0)
+    observations, rewards, terminations, _, _ = parallel.step({"player_0": "2"})
+    assert terminations == {"player_0": True}
+    assert rewards == {"player_0": 0.0}
+    assert observations["player_0"][-1].content == "2"
+
+
+def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
+    """As `evaluate` and `to_textarena` do."""
+
+    def answers(completion: Any) -> float:
+        return float(sum(message.role == "assistant" for message in completion))
+
+    rubric = vfgym.Rubric(answers)
+    rubric.add_step_reward_func(lambda: 0.25)
+    env = to_pettingzoo(gym.wrappers.TimeLimit(Talk(rubric=rubric), 2))
+    env.reset(seed=0)
+    seen = []
+    for _ in env.agent_iter():
+        _, reward, terminated, truncated, info = env.last()
+        seen.append((reward, terminated, truncated, info["stop_condition"], info["metrics"]["answers"]))
+        env.step(None if truncated else "a")
+    assert seen == [(0.0, False, False, None, 0.0), (0.25, False, False, None, 0.0), (2.25, False, True, "truncated", 2.0)]
+    env.reset(seed=1)
+    assert env.last()[4]["stop_condition"] is None
+
+
+def test_an_id_does_as_well_as_an_environment() -> None:
+    one, several = to_pettingzoo("gymnasium/CartPole-v1"), to_pettingzoo(gym.spec("pettingzoo/tictactoe-v3"))
+    assert (one.possible_agents, several.possible_agents) == (["player_0"], ["player_0", "player_1"])
+    several.reset(seed=0)
+    assert several.last()[4]["player"] == "player_1"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (gym.make("CartPole-v1", disable_env_checker=True), "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
+        ("CartPole-v1", "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
+        (3, "to_pettingzoo takes a chat environment, the id of one"),
+    ],
+)
+def test_what_is_no_conversation_is_refused(given: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        to_pettingzoo(given)
+
+
+def endings(aec: Any, answers: Iterator[str]) -> tuple[int, set[bool], set[str]]:
+    """Play a game to its end. Return how many answers were given, whether agents were truncated, and the stop conditions they are told."""
+    aec.reset(seed=0)
+    answered, conditions, truncations = 0, set(), set()
+    for _ in aec.agent_iter():
+        _, _, terminated, truncated, info = aec.last()
+        if terminated or truncated:
+            truncations.add(truncated)
+            conditions.add(info["stop_condition"])
+            aec.step(None)
+        else:
+            aec.step(next(answers))
+            answered += 1
+    return answered, truncations, conditions
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_an_agent_that_finds_no_valid_move_truncates_the_game_as_in_conversation(opponents: str) -> None:
+    env = PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=3, opponents=opponents)
+    answers = ["4", "banana", "banana", "0", "banana", "banana", "8", "banana", "banana", "banana"]
+    assert endings(to_pettingzoo(env), iter(answers)) == (10, {True}, {"too_many_invalid_moves"})
+    env.reset(seed=0)
+    outcome = [env.step("banana") for _ in range(3)][-1]
+    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
+    env.close()
+
+
+def test_invalid_moves_of_one_agent_are_none_of_another() -> None:
+    aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=2))
+    moves = ["banana", "0", "banana", "1", "banana", "3", "banana", "4", "banana", "6"]
+    assert endings(aec, iter(moves)) == (10, {False}, {"game_over"})
+
+
+def test_who_has_had_all_its_turns_truncates_the_game() -> None:
+    """Each agent has as many turns as the policy has in the conversation; in self-play that are the turns of all."""
+    moves = [f"[{cell}]" for cell in (0, 1, 2, 4, 3, 5, 7, 6, 8)]
+    for most, together, answered in ((2, False, 4), (3, True, 3), (-1, False, 9)):
+        env = vfgym.TextArenaEnv("TicTacToe-v0", max_turns=most, opponents="self" if together else "random")
+        reason = "max_turns_reached" if most > 0 else "game_over"
+        assert endings(to_pettingzoo(env), iter(moves)) == (answered, {most > 0}, {reason})
+
+
+def test_a_table_has_no_limits_but_its_own() -> None:
+    aec = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3", max_moves=30))
+    assert endings(aec, iter(["banana"] * 30)) == (30, {True}, {"game_truncated"})
+
+
+def test_an_agents_sentence_that_was_cut_off_is_no_move() -> None:
+    aec = to_pettingzoo(connect_four())
+    aec.reset(seed=0)
+    agent = aec.agent_selection
+    aec.step(cut_off("Action: 3"))
+    assert aec.agent_selection == agent
+    assert "cut off" in aec.observe(agent)[-1].content
+    aec.step("Action: 3")
+    assert aec.agent_selection != agent
+
+
+def test_a_textarena_game_that_has_not_begun_says_so() -> None:
+    game = vfgym.to_textarena("textarena/TicTacToe-v0")
+    with pytest.raises(ResetNeeded):
+        game.step("[4]")
+    game.close()
+
+
+@pytest.mark.parametrize("convert", [vfgym.to_textarena, vfgym.to_gym])
+def test_what_is_no_environment_is_refused(convert: Any) -> None:
+    with pytest.raises(Error, match="int"):
+        convert(5)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: vfgym.to_chat("CartPole-v1"), lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["CartPole", "TicTacToe"]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
+def test_pettingzoos_own_test_passes_for_what_any_chat_environment_becomes(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    api_test(vfgym.to_pettingzoo(make()), num_cycles=20)
+
+
+@pytest.mark.parametrize("make", [NimEnv, lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["Nim", "TicTacToe"])
+def test_a_table_where_nothing_has_begun_asks_for_reset(make: Any) -> None:
+    env = vfgym.to_pettingzoo(make())
+    with pytest.raises(ResetNeeded):
+        env.last()
+    with pytest.raises(ResetNeeded):
+        env.observe("player_0")

@@ -1,0 +1,182 @@
+"""`PettingZooEnv`: one seat at a PettingZoo game as a chat environment."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vfgym
+from tests.wrappers.pettingzoo.tables import Elimination, Guessing, connect_four, cut_off, factory
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.testing import check_environment
+from vfgym.wrappers.pettingzoo import PettingZooEnv
+
+pettingzoo = pytest.importorskip("pettingzoo")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
+
+# PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
+pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")
+
+
+class Emptied(Elimination):
+    """Empties `agents` itself once it is over, without a last step for each of them."""
+
+    def __init__(self, flag: str) -> None:
+        super().__init__(longest=2)
+        self.flag = flag
+
+    def observe(self, agent: str) -> Any:
+        return np.zeros(2, np.float32)
+
+    def step(self, action: Any) -> None:
+        super().step(action)
+        if self.steps == 2:
+            self.terminations = dict.fromkeys(self.possible_agents, self.flag == "terminations")
+            self.truncations = dict.fromkeys(self.possible_agents, self.flag == "truncations")
+            self.agents = []
+
+
+@pytest.mark.parametrize(("flag", "ends"), [("terminations", (True, False)), ("truncations", (False, True)), ("none", (True, False))])
+def test_an_environment_that_empties_its_agents_is_over(flag: str, ends: tuple[bool, bool]) -> None:
+    env = PettingZooEnv(lambda: Emptied(flag), opponents=lambda observation, info: "[0, 0]")
+    env.reset(seed=0)
+    outcome = env.step("[0, 0]")
+    assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*ends, "game_over" if ends[0] else "game_truncated")
+
+
+class Careless(Elimination):
+    """Prints its drawing, and cannot be closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.render_mode = "ansi"
+
+    def render(self) -> None:
+        print("a drawing")
+
+    def close(self) -> None:
+        raise RuntimeError("already closed")
+
+
+def test_what_is_printed_and_what_close_raises_costs_no_game(caplog: pytest.LogCaptureFixture) -> None:
+    env = vfgym.to_chat(Careless)
+    assert str(env.reset(seed=0)[0][-1].content).endswith("[0, 0]")
+    results = vfgym.evaluate(env, agent=lambda observation, info: "[1, 2]", num_examples=1)
+    assert [row["error"] for row in results["outputs"]] == [None]
+    env.close()
+    assert {record.message.partition(" could not be closed: ")[2] for record in caplog.records} == {"RuntimeError('already closed')"}
+
+
+def test_an_environment_that_is_there_is_refused_with_what_to_give() -> None:
+    with pytest.raises(ConfigurationError, match="Guessing is an environment of PettingZoo, of which to_chat has to make more"):
+        vfgym.to_chat(Guessing())  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="give it its id, or a function that makes it"):
+        vfgym.to_chat(factory("tictactoe_v3")())
+
+
+def test_arguments_of_the_game_are_told_from_unknown_ones() -> None:
+    with pytest.raises(UnknownArgument, match=r"'board_size', which is one of the game: give game_options=\{'board_size': 5\}"):
+        vfgym.to_chat("classic/go_v5", board_size=5)
+    with pytest.raises(UnknownArgument, match=r"no argument 'max_turn'\. Did you mean `max_turns`"):
+        vfgym.to_chat("classic/go_v5", max_turn=5)
+
+
+@pytest.mark.parametrize("opponents", ["random", "self"])
+def test_a_table_serves_a_chat_environment(opponents: str) -> None:
+    env = PettingZooEnv("classic/tictactoe_v3", opponents=opponents)
+    agent = vfgym.RandomAgent()
+    for seed in range(5):
+        observation, info = env.reset(seed=seed)
+        answer = agent.for_episode(env)
+        over = False
+        while not over:
+            observation, _, terminated, truncated, info = env.step(answer(observation, info))
+            over = terminated or truncated
+        assert info["stop_condition"] == "game_over"
+        assert sum(info["rewards"].values()) == 0.0
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["leduc_holdem_v4", "rps_v2", pytest.param("chess_v6", marks=pytest.mark.exhaustive)])
+def test_a_seat_is_all_that_an_environment_must_be(name: str) -> None:
+    """Gymnasium's checks, seeds, copies in the middle of an episode, and the rest of what ``vfgym check`` looks at."""
+    factory(name)
+    checks = check_environment(functools.partial(PettingZooEnv, f"classic/{name}", max_turns=8))
+    assert not [check for check in checks if not check.passed]
+
+
+def test_the_game_of_a_seat_is_made_with_its_options() -> None:
+    env = PettingZooEnv("classic/go_v5", game_options={"board_size": 5}, rules="Five by five.", opponents=lambda observation, info: "pass")
+    (message,), info = env.reset(seed=0)
+    assert "Five by five." in message.content
+    assert len(info["legal_actions"]) == 26
+    assert env.env_id == "pettingzoo/go-v5"
+    *_, terminated, truncated, _ = env.step("pass")
+    assert (terminated, truncated) == (True, False)
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id, spec in gym.registry.items() if spec.namespace == "pettingzoo"])
+def test_an_environment_has_the_name_under_which_it_is_registered(env_id: str) -> None:
+    factory(gym.spec(env_id).kwargs["game"])
+    assert gym.make(env_id).unwrapped.env_id == env_id
+
+
+def test_a_seat_ends_as_its_player_does() -> None:
+    """Red is out by the rules at its first move, and the limit of the environment ends the game of the others."""
+    moves = {"red_0": "[2, 0]", "green_0": "[0, 0]", "blue_0": "[0, 1]"}
+    for seat, (player, ends) in enumerate({"red_0": (True, False), "green_0": (False, True), "blue_0": (False, True)}.items()):
+        others = {other: lambda observation, info, move=move: move for other, move in moves.items() if other != player}
+        env = PettingZooEnv(functools.partial(Elimination, longest=4), seat=seat, opponents=others)
+        env.reset(seed=0)
+        is_over = False
+        while not is_over:
+            _, _, *ended, info = env.step(moves[player])
+            is_over = any(ended)
+        assert (tuple(ended), info["stop_condition"]) == (ends, "game_over" if ends[0] else "game_truncated")
+        env.close()
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("opponents", ["random", "self"])
+async def test_a_sentence_that_was_cut_off_is_no_move(opponents: str, blocking: bool) -> None:
+    env = connect_four(opponents=opponents, blocking=blocking)
+    await env.areset(seed=0)
+    said = "Action: 3"
+    first = await env.astep(cut_off(said))
+    assert "cut off" in first.observation[-1].content
+    second = await env.astep(cut_off(f"<action>3</action> {said}, or rather"))
+    assert "cut off" not in second.observation[-1].content
+    whole = await env.astep(said)
+    assert "names no action" not in whole.observation[-1].content
+    await env.aclose()
+
+
+def test_an_opponents_sentence_that_was_cut_off_is_no_move() -> None:
+    answers = iter([cut_off("Action: 3"), "Action: 3"])
+    shown = []
+
+    def opponent(observation: list[vfgym.Message], info: dict[str, Any]) -> Any:
+        shown.append(observation[-1].content)
+        return next(answers)
+
+    env = connect_four(opponents=opponent, blocking=False)
+    env.reset(seed=0)
+    env.step("0")
+    assert len(shown) == 2
+    assert "cut off" in shown[1]
+
+
+def test_nobody_wins_by_answers_that_are_no_moves() -> None:
+    env = vfgym.to_chat("classic/tictactoe_v3", opponents=lambda observation, info: "I'd play the centre.")
+    for output in vfgym.evaluate(env, "random", num_examples=2)["outputs"]:
+        assert (output["ending"], output["reward"]) == ("environment_failed", 0.0)
+        assert "the opponent at the seat of 'player_2' found no valid move in 10 answers" in output["error"]["error_chain_repr"]
+    for policy in (lambda observation, info: "pass", lambda observation, info: "center"):
+        results = vfgym.evaluate(vfgym.to_chat("classic/tictactoe_v3"), policy, num_examples=2)
+        assert [output["ending"] for output in results["outputs"]] == ["policy_failed"] * 2

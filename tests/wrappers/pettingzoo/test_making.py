@@ -1,0 +1,86 @@
+"""`make_aec`: environments by id or function, parallel ones too; what cannot be made says why."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vfgym
+from tests.wrappers.pettingzoo.tables import Elimination, Guessing, check_same_game, factory, play
+from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
+
+pettingzoo = pytest.importorskip("pettingzoo")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
+from pettingzoo.utils.conversions import parallel_to_aec  # noqa: E402
+
+
+@pytest.mark.parametrize("make_parallel", [Guessing, "classic/rps_v2", "butterfly/knights_archers_zombies_v11"])
+def test_the_agents_of_a_parallel_environment_act_in_turn(make_parallel: Any) -> None:
+    if isinstance(make_parallel, str):
+        factory(make_parallel)
+        make_parallel = functools.partial(pettingzoo.make, "parallel", make_parallel)
+    table, rng = PettingZooGame(make_parallel, max_moves=50), np.random.default_rng(0)
+    table.reset(0, None)
+    movers = []
+    while table.turn is not None:
+        movers.append(table.turn)
+        assert table.move(table.sample_move(table.turn, rng)).is_valid
+    assert movers[: 2 * len(table.players)] == [*table.players] * 2
+    table.close()
+
+
+def test_a_parallel_environment_is_found_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pettingzoo.env_registry import registration
+
+    monkeypatch.delitem(registration.aec_registry, "classic/rps-v2")
+    env = vfgym.to_chat("classic/rps_v2")
+    env.reset(seed=0)
+    assert not env.step("rock").truncated
+
+
+def test_a_parallel_environment_whose_agents_act_in_turn_is_the_same_game() -> None:
+    for seed in range(5):
+        check_same_game(lambda: parallel_to_aec(Guessing()), seed)
+    table = PettingZooGame(Guessing)
+    table.reset(0, None)
+    assert play(table, "3").rewards == {"low_0": 0.0, "high_0": 0.0}
+    assert "3" not in table.observe("high_0").rpartition("</action>")[2]
+    assert play(table, "4").rewards == {"low_0": 0.0, "high_0": 1.0}
+    assert play(table, "2", "1").rewards == {"low_0": 1.0, "high_0": 0.0}
+    assert table.turn is None
+    assert table.observe("low_0").endswith("The game is over. Your total reward is 1.")
+
+
+@pytest.mark.parametrize(
+    ("make_env", "options", "said"),
+    [
+        (lambda: gym.make("CartPole-v1"), {}, "plays PettingZoo's environments, got TimeLimit"),
+        (Elimination(), {}, "an id or a function that makes an environment, got Elimination"),
+        (functools.partial(Elimination, size=1000), {}, "give obs_to_text"),
+        (Elimination, {"on_invalid": "ignore"}, "on_invalid must be one of feedback, terminate"),
+        ("classic/tictactoe_v0", {}, "Did you mean `classic/tictactoe_v3`"),
+        ("classic/ches_v6", {}, "Did you mean `classic/chess_v6`"),
+        ("board/chess_v6", {}, "Did you mean `classic/chess_v6`"),
+        (Elimination, {"max_moves": 0}, "max_moves must be at least 1"),
+        (Elimination, {"action_names": ["a"]}, "names"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(make_env: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        PettingZooGame(make_env, **options)
+
+
+def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    with pytest.raises(MissingExtra, match=r"PettingZooGame needs .*vfgym\[pettingzoo\]"):
+        PettingZooGame("classic/tictactoe_v3")
+    with pytest.raises(MissingExtra, match=r"to_pettingzoo needs .*vfgym\[pettingzoo\]"):
+        to_pettingzoo(lambda: PettingZooGame(Elimination))
