@@ -69,14 +69,12 @@ def _run_module(name: str) -> None:
     if spec is None:
         _fail(f"No module named {name}", code=1)
     loader: Any = spec.loader
-    if not hasattr(loader, "get_code"):
-        _fail(f"{name!r} has no code that could be run", code=1)
     sys.argv[0] = spec.origin or name
     attributes = {"__file__": spec.origin, "__loader__": loader, "__spec__": spec, "__package__": spec.parent, "__cached__": spec.cached}
-    _run(lambda: loader.get_code(spec.name), **attributes)
+    _run(lambda: loader.get_code(spec.name) if hasattr(loader, "get_code") else None, **attributes)
 
 
-def _run(compiled: Callable[[], CodeType], **attributes: Any) -> None:
+def _run(compiled: Callable[[], CodeType | None], **attributes: Any) -> None:
     """Run code as ``__main__``; a traceback begins with that code."""
     module = ModuleType("__main__")
     module.__dict__.update(attributes, __builtins__=__builtins__)
@@ -85,6 +83,8 @@ def _run(compiled: Callable[[], CodeType], **attributes: Any) -> None:
         code = compiled()
     except SyntaxError as error:
         _report(error, None)
+    if code is None:
+        _fail(f"{attributes['__spec__'].name!r} has no code that could be run", code=1)
     try:
         exec(code, module.__dict__)
     except SystemExit:
