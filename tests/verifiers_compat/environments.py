@@ -10,6 +10,7 @@ from datasets import Dataset
 import verifiers_compat as vf
 
 ROW = {"question": "1 + 1?", "answer": "2"}
+ROWS = [{"question": f"question {index}", "answer": str(index)} for index in range(4)]
 
 
 def right(completion: vf.Messages, answer: str) -> float:
@@ -26,6 +27,11 @@ def single(*rows: dict[str, Any], **kwargs: Any) -> vf.SingleTurnEnv:
     """Return an environment of one turn, about `ROW` where no rows are given, that scores with `right`."""
     kwargs.setdefault("rubric", vf.Rubric(right))
     return vf.SingleTurnEnv(dataset=Dataset.from_list(list(rows or [ROW])), **kwargs)
+
+
+def four(rows: Any = ROWS, **kwargs: Any) -> vf.SingleTurnEnv:
+    """Return an environment of one turn about `ROWS`, that scores with `right`."""
+    return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(right), **kwargs)
 
 
 def asking(url: str, **fields: Any) -> vf.ClientConfig:
@@ -54,3 +60,51 @@ class Countdown(gym.Env[int, int]):
     def step(self, action: int) -> Any:
         self.left -= 1
         return self.left, 1.0, self.left == 0, False, {}
+
+
+WAYS = ("a plain method", "an async method", "a plain function put on the object", "an async function put on the object")
+
+
+def replacing(cls: Any, name: str, way: str, calls: list[str], *args: Any, **kwargs: Any) -> Any:
+    """Return an object of a class, one of whose hooks notes that it was called and goes on to the library's own."""
+
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        return own(*args, **kwargs)
+
+    async def awaiting(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        result = own(*args, **kwargs)
+        return await result if hasattr(result, "__await__") else result
+
+    func = awaiting if "async" in way else plain
+    if "put on" in way:
+        made = cls(*args, **kwargs)
+        own = getattr(made, name)
+        setattr(made, name, func)
+        return made
+    own = getattr(cls, name)
+    return type("Own", (cls,), {name: func})(*args, **kwargs)
+
+
+class Ledger(vf.StatefulToolEnv):
+    """Writes into a book of the rollout, whose argument the model does not see."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(dataset=[ROW], **kwargs)
+        self.add_tool(self.write, args_to_skip=["book"])
+
+    async def setup_state(self, state: vf.State, **kwargs: Any) -> vf.State:
+        state = await super().setup_state(state) or state
+        state["book"] = []
+        return state
+
+    async def write(self, text: str, book: list[str]) -> str:
+        """Write something."""
+        book.append(text)
+        return f"{len(book)} lines"
+
+    def update_tool_args(
+        self, tool_name: str, tool_args: dict[str, Any], messages: vf.Messages, state: vf.State, **kwargs: Any
+    ) -> dict[str, Any]:
+        return {**tool_args, "book": state["book"]}

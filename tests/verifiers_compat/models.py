@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,40 @@ class Model(Client):
         if isinstance(given, BaseException):
             raise given
         return given if isinstance(given, vf.Response) else response(given)
+
+
+class Counting(Model):
+    """Counts how many calls are under way at once, and says whether it was closed."""
+
+    at_once = most_at_once = 0
+    closed = False
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> vf.Response:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return await super().get_response(*args, **kwargs)
+        finally:
+            self.at_once -= 1
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Endpoint(Client):
+    """Notes who asks which endpoint."""
+
+    def __init__(self, url: str, asked: list[tuple[str, str]]) -> None:
+        self.url, self.asked, self.closed = url, asked, False
+
+    async def get_response(self, prompt: Any, model: str, *args: Any, **kwargs: Any) -> vf.Response:
+        self.asked.append((self.url, prompt[-1].content))
+        return response("1")
+
+    async def close(self) -> None:
+        self.closed = True
 
 
 def response(

@@ -319,3 +319,19 @@ async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAI
 def test_setdefault_on_a_tool_call_knows_both_spellings() -> None:
     call = vf.ToolCall(id="c1", name="look", arguments="{}")
     assert (call.setdefault("name", "see"), call.name, call.setdefault("extra", [1]), call["extra"]) == ("look", "look", [1], [1])
+
+
+def test_content_parts_hold_documented_sources() -> None:
+    from verifiers_compat.types import ImageUrlContentPart, ImageUrlSource, InputAudioContentPart, InputAudioSource
+
+    image = ImageUrlContentPart(image_url=ImageUrlSource(url="https://example.org/a.png"))
+    audio = InputAudioContentPart(input_audio=InputAudioSource(data="UklG", format="wav"))
+    assert (image.image_url.url, audio.input_audio.data, audio.input_audio.format) == ("https://example.org/a.png", "UklG", "wav")
+    assert image.model_dump() == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    plain = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "input_audio", "input_audio": {"data": "y", "format": "mp3"}}]
+    content = vf.UserMessage(content=plain).content
+    assert (type(content[0].image_url), type(content[1].input_audio)) == (ImageUrlSource, InputAudioSource)
+    assert vf.UserMessage(content=[image, audio]).content == [image, audio]
+    assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
+    with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
+        InputAudioSource.model_validate({"data": "y"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -13,7 +12,6 @@ import pydantic
 import pytest
 
 import verifiers_compat as vf
-from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.models import Model
 from vfgym.clients.formats.openai_chat import native_message
 from vfgym.results.resume import find_differing_setting
@@ -394,32 +392,6 @@ def test_names_that_are_left_out_say_why() -> None:
     assert types.Message == (vf.SystemMessage | vf.UserMessage | vf.AssistantMessage | vf.ToolMessage | vf.TextMessage)
 
 
-@pytest.mark.parametrize(
-    ("mark", "arguments"),
-    [(vf.stop, (10,)), (vf.cleanup, (10, "rollout")), (vf.teardown, (10,)), (vf.metric, (10, "rollout")), (vf.reward, (0.5, 10))],
-)
-def test_decorators_take_their_arguments_in_the_documented_order(mark: Any, arguments: tuple[Any, ...]) -> None:
-    def method(self: Any, state: Any) -> bool:
-        return True
-
-    def of(cls: Callable[..., Any]) -> Any:
-        holder = type("Holder", (), {"method": cls})
-        return vf_marks(holder(), mark)
-
-    def other(self: Any, state: Any) -> bool:
-        return True
-
-    names = ("weight", "priority", "stage") if mark is vf.reward else ("priority", "stage")
-    assert of(mark(method, *arguments)) == of(mark(**dict(zip(names, arguments, strict=False)))(other))
-
-
-def vf_marks(holder: object, mark: Any) -> list[Any]:
-    from verifiers_compat.decorators import discover_decorated
-
-    name = next(name for name in ("stop", "cleanup", "teardown", "metric", "reward") if getattr(vf, name) is mark)
-    return [each.mark for each in discover_decorated(holder, name)]  # type: ignore[arg-type]
-
-
 # Settings of runs
 
 
@@ -439,53 +411,15 @@ def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothi
     assert (find_differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
 
 
-def test_the_base_of_an_environments_sampling_arguments() -> None:
-    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"temperature": 0.5})
-    assert env.sampling_args == {"n": 1, "extra_body": {}, "temperature": 0.5}
-    assert vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"n": 2}).sampling_args["n"] == 2
-
-
 def look(at: int) -> str:
     """Look."""
     return "seen"
 
 
-async def test_an_environments_tools_are_written_to() -> None:
-    env = vf.ToolEnv(dataset=[{"question": "q"}], tools=[look], tool_defs=[{"name": "see", "description": "", "parameters": {}}])
-    asked: list[list[str]] = []
-
-    def answer_and_note(number: int, state: Any) -> str:
-        asked.append([tool.openai["function"]["description"] for tool in state["tool_defs"]])
-        return "x"
-
-    assert all(isinstance(tool, vf.Tool) for tool in env.tool_defs)
-    for description in ("See.", "Watch."):
-        env.tool_defs[1].description = description
-        await env.evaluate(Model(answer_and_note), "m")
-    assert asked == [["", "See."], ["", "Watch."]]
-
-
-async def test_what_was_written_to_a_tool_is_in_the_next_request() -> None:
-    env = vf.ToolEnv(dataset=[{"question": "q"}], tools=[look])
-    async with canned_server() as server:
-        config = vf.ClientConfig(api_base_url=server.url, max_retries=0)
-        client = vf.OpenAIChatCompletionsClient(config)
-        for description in ("See.", "Watch."):
-            env.tool_defs[0].description = description
-            await client.get_response([vf.UserMessage("q")], "m", tools=env.tool_defs)
-        await client.close()
-        assert [body["tools"][0]["function"]["description"] for body in server.bodies] == ["See.", "Watch."]
-
-
-def test_a_group_takes_map_kwargs_by_position() -> None:
-    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
-    assert len(vf.EnvGroup([env, env], ["a", "b"], {}).get_dataset()) == 2
-
-
-async def test_there_is_no_server_to_play_on() -> None:
-    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
-    row = dict(env.get_dataset()[0])
-    assert (await env.run_rollout(row, Model(), "m", env_client=None))["error"] is None
-    for play in (env.run_rollout(row, Model(), "m", env_client=object()), env.run_group([row], Model(), "m", env_client=object())):  # type: ignore[arg-type]
-        with pytest.raises(vf.Error, match="env_client"):
-            await play
+async def test_older_results_had_states_and_say_what_to_ask_for() -> None:
+    results = await vf.SingleTurnEnv(dataset=[{"question": "?"}]).evaluate(Model(), "m", state_columns=["trajectory_id"])
+    assert results["reward"] == [0.0]
+    assert results["outputs"][0]["trajectory_id"]
+    for ask in (lambda: results["state"], lambda: results.state):
+        with pytest.raises((KeyError, AttributeError), match=r"ask for what you need of them with state_columns=\["):
+            ask()

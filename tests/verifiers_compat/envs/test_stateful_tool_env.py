@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.verifiers_compat.models import calling, rolled_out, texts
+import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, WAYS, Ledger, look, replacing
+from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
+from vfgym.testing import ScriptedClient
 
 
-def make(vf: Any) -> Any:
+def make() -> Any:
     class Notes(vf.StatefulToolEnv):
         def update_tool_args(self, tool_name: str, tool_args: Any, messages: Any, state: Any, **kwargs: Any) -> Any:
             return {**tool_args, "session": "s1"} if tool_name == "write" else tool_args
@@ -32,9 +35,9 @@ def search(**filters: Any) -> str:
     return str(filters)
 
 
-async def test_one_list_of_hidden_arguments_may_serve_several_tools(vf: Any) -> None:
+async def test_one_list_of_hidden_arguments_may_serve_several_tools() -> None:
     """A name that a tool does not have hides nothing of it. No tool takes one from the model, whatever else it takes."""
-    env, hidden = make(vf), ["session", "page_token"]
+    env, hidden = make(), ["session", "page_token"]
     for tool in (write, read, search):
         env.add_tool(tool, args_to_skip=hidden)
     assert [list(tool.parameters["properties"]) for tool in env.tool_defs] == [["text"], ["page"], []]
@@ -47,8 +50,74 @@ async def test_one_list_of_hidden_arguments_may_serve_several_tools(vf: Any) -> 
     assert "mine" not in answers[3]
 
 
-def test_hidden_arguments_are_names(vf: Any) -> None:
+def test_hidden_arguments_are_names() -> None:
     with pytest.raises(ValueError, match="collection of parameter names"):
-        make(vf).add_tool(write, args_to_skip="session")
+        make().add_tool(write, args_to_skip="session")
     with pytest.raises(ValueError, match="as a tool"):
-        make(vf).add_tool("write", args_to_skip=["session"])
+        make().add_tool("write", args_to_skip=["session"])
+
+
+async def test_update_tool_args_is_asked_about_unknown_tools_too() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    class Asked(Ledger):
+        def update_tool_args(self, tool_name: str, tool_args: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+            asked.append((tool_name, tool_args))
+            return super().update_tool_args(tool_name, tool_args, *args, **kwargs)
+
+    state = await rolled_out(Asked(), calling(("nope", {"text": "x"}), ("write", "{"), ("write", "[1]"), ("write", {"text": "y"})), "done")
+    assert asked == [("nope", {"text": "x"}), ("write", {"text": "y"})]
+    unknown, *_, written = texts(state["completion"])
+    assert (unknown, written) == ("'nope'", "1 lines")
+
+
+@pytest.mark.parametrize(("kind", "stop_error"), [(vf.ToolEnv, TypeError), (Ledger, ValueError)])
+async def test_arguments_that_are_no_object(kind: Any, stop_error: Any) -> None:
+    def write(text: str) -> str:
+        """Write."""
+        return text
+
+    env = kind(stop_errors=[stop_error]) if kind is Ledger else kind(tools=[write], dataset=[ROW], stop_errors=[stop_error])
+    state = await rolled_out(env, calling(("write", "[1]")), "done")
+    assert isinstance(state["error"], vf.ToolParseError)
+    assert isinstance(state["error"].__cause__, stop_error)
+
+
+def test_hidden_arguments_cannot_be_given_by_the_model() -> None:
+    env = Ledger()
+    assert list(env.tool_defs[0].parameters["properties"]) == ["text"]
+    (output,) = env.evaluate_sync(
+        ScriptedClient([calling(("write", {"text": "x", "book": ["mine"]})), "done"]), "m", state_columns=["book"]
+    )["outputs"]
+    assert output["book"] == []
+    assert "book" in output["completion"][1]["content"]
+
+
+async def test_stateful_tools_are_open_to_inspection() -> None:
+    env = Ledger()
+    assert env.skipped_args == {"write": ["book"]}
+    assert [tool.name for tool in env.tool_defs] == ["write"]
+    for number in range(300):
+
+        def tool(text: str, book: list[str]) -> str:
+            """Do one of many things."""
+            return text
+
+        tool.__name__ = f"tool_{number}"
+        env.add_tool(tool, args_to_skip=["book"])
+    state = await rolled_out(env, calling(("tool_299", {"text": "x"})), "done")
+    assert len(state["tool_defs"]) == 301
+    assert texts(state["completion"]) == ["x"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["call_tool", "update_tool_args"])
+async def test_a_replaced_hook_of_tools_is_what_is_called(name: str, way: str) -> None:
+    class Stateful(vf.StatefulToolEnv):
+        def update_tool_args(self, tool_name: str, tool_args: Any, messages: Any, state: Any, **kwargs: Any) -> Any:
+            return tool_args
+
+    calls: list[str] = []
+    env = replacing(Stateful, name, way, calls, dataset=[ROW], tools=[look])
+    (output,) = await evaluated(env, calling(("look", {"key": "a"})), "done")
+    assert (calls, texts(output["completion"])) == ([name], ["value of a"])

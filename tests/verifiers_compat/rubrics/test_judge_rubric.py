@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+import verifiers_compat as vf
 from tests.verifiers_compat.environments import asking
-from tests.verifiers_compat.models import evaluated
+from tests.verifiers_compat.models import Model, evaluated
 from vfgym.model_server import ModelRequest, ModelServer
 
 
@@ -20,7 +21,7 @@ def compare(request: ModelRequest) -> str:
 
 
 @pytest.mark.parametrize(("answer", "reward"), [("It is PARIS, of course.", 1.0), ("London", 0.0), ("", 0.0)])
-async def test_a_judge_is_asked_for_yes_or_no(vf: Any, answer: str, reward: float) -> None:
+async def test_a_judge_is_asked_for_yes_or_no(answer: str, reward: float) -> None:
     async def correct(judge: Any, prompt: Any, completion: Any, answer: Any, state: Any) -> float:
         return float("yes" in (await judge(prompt, completion, answer, state)).lower())
 
@@ -31,3 +32,16 @@ async def test_a_judge_is_asked_for_yes_or_no(vf: Any, answer: str, reward: floa
         [output] = await evaluated(vf.SingleTurnEnv(dataset=rows, system_prompt="Be brief.", rubric=rubric), answer)
     assert output["reward"] == reward
     assert '"yes" or "no"' in vf.rubrics.judge_rubric.DEFAULT_JUDGE_PROMPT
+
+
+async def test_a_judge_prompt_may_be_any_text_and_only_judge_looks_into_it() -> None:
+    template = 'Answer as {"score": 7}. The criteria are {criteria}.'
+    rubric = vf.JudgeRubric(judge_prompt=template, judge_client=Model(lambda number, state: "yes"))
+    assert (rubric.judge_prompt, rubric.class_objects["judge_prompt"]) == (template, template)
+    with pytest.raises(ValueError, match=r'the field \{"score"\}: it may have \{question\}, \{answer\}, \{response\}'):
+        await rubric.judge("6 * 7?", "42", "42")
+    rubric.judge_prompt = "Is {response} the answer to {question}, which is {answer}?"
+    assert await rubric.judge("6 * 7?", "42", "42") == "yes"
+    assert rubric.judge_client.prompts == [[{"role": "user", "content": "Is 42 the answer to 6 * 7?, which is 42?"}]]
+    with pytest.raises(ValueError, match="must be text"):
+        vf.JudgeRubric(judge_prompt=7)

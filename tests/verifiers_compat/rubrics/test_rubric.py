@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import abc
+import asyncio
 import copy
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import verifiers_compat as vf
 import vfgym
-from tests.verifiers_compat.models import Model
+from tests.verifiers_compat.environments import ROW, WAYS, replacing, right, single
+from tests.verifiers_compat.models import Model, evaluated, rolled_out
 
 
 def one(completion: Any) -> float:
@@ -170,3 +173,99 @@ def test_rubrics_can_be_abstract(base: Any, made_of: list[Any]) -> None:
     assert isinstance(base.stands_for(made_of), base)
     assert not isinstance(base(made_of), Abstract)
     assert not issubclass(base, Abstract)
+
+
+async def test_group_functions_are_known_by_their_arguments() -> None:
+    def annotated(scores: Any = None) -> list[float]:  # a string: this module has postponed annotations
+        return [1.0, 2.0]
+
+    def one(completion: Any) -> list[float]:
+        return [1.0]
+
+    assert vf.Rubric(annotated).has_group_rewards
+    assert not vf.Rubric(one).has_group_rewards
+    outputs = await evaluated(single(rubric=vf.Rubric(annotated)), "x", rollouts_per_example=2)
+    assert [output["reward"] for output in outputs] == [1.0, 2.0]
+
+
+async def test_parsers_that_never_call_their_base() -> None:
+    @dataclass
+    class Word(vf.Parser):
+        position: int = -1
+
+        def parse(self, text: str) -> str:
+            return text.split()[self.position]
+
+    class Proxy:
+        def __init__(self, inner: vf.Parser) -> None:
+            self.inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    def parsed(parser: Any, completion: Any, answer: str) -> float:
+        return float(parser.parse_answer(completion) == answer)
+
+    for parser in (Word(), Proxy(Word())):
+        rubric = vf.Rubric([parsed, parser.get_format_reward_func()], parser=parser)
+        (output,) = await evaluated(single(parser=parser, rubric=rubric), "it is 2")
+        assert (output["error"], output["metrics"]["parsed"], output["metrics"]["format_reward_func"]) == (None, 1.0, 1.0)
+
+
+def test_rubrics_tell_their_functions() -> None:
+    def bonus(completion: Any) -> float:
+        return 0.0
+
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric([right, bonus], weights=[1.0, 0.5]))
+    assert isinstance(env.rubric, vf.RubricGroup)
+    own = env.rubric.rubrics[0]
+    assert (own.funcs, own.weights) == ([right, bonus], [1.0, 0.5])
+    assert own._get_reward_func_names() == ["right", "bonus"]
+    assert own._get_reward_funcs() == [right, bonus]
+    assert own._get_reward_weights() == [1.0, 0.5]
+    assert env.rubric._get_reward_func_names()[:2] == ["right", "bonus"]
+    assert len(env.rubric._get_reward_funcs()) == len(env.rubric._get_reward_weights()) == len(env.rubric._get_reward_func_names())
+
+
+@pytest.mark.parametrize("of_group", [False, True], ids=["of the rubric that was given", "of env.rubric"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["score_group", "score_rollout", "cleanup", "teardown"])
+async def test_a_replaced_hook_of_a_rubric_is_what_is_called(name: str, way: str, of_group: bool) -> None:
+    calls: list[str] = []
+    env = single(rubric=vf.Rubric(right) if of_group else replacing(vf.Rubric, name, way, calls, right))
+    if of_group:
+        env.rubric = replacing(vf.RubricGroup, name, way, calls, env.rubric.rubrics)
+    (output,) = await evaluated(env, "2", independent_scoring=name == "score_rollout")
+    await env.aclose()
+    assert (calls, output["reward"], output["metrics"]["num_turns"]) == ([name], 1.0, 1.0)
+
+
+async def test_a_hook_that_was_put_on_env_rubric_stays_when_a_rubric_is_added() -> None:
+    async def score_group(states: Any) -> None:
+        for state in states:
+            state["reward"], state["metrics"] = 3.0, {"own": 3.0}
+
+    env = single()
+    env.rubric.score_group = score_group
+    env.add_rubric(vf.Rubric(lambda: 0.5))
+    (output,) = await evaluated(env, "2")
+    assert (output["reward"], output["metrics"]) == (3.5, {"own": 3.0, "<lambda>": 0.5})
+
+
+async def test_a_task_of_a_hook_that_waits_can_be_cancelled() -> None:
+    class Waiting(vf.Rubric):
+        @vf.cleanup
+        async def clean_up(self, state: Any) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+    began, state = asyncio.Event(), await rolled_out(single(), "2")
+    task = asyncio.create_task(Waiting().cleanup(state))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    before_it_ran = asyncio.create_task(Waiting().cleanup(state))
+    before_it_ran.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await before_it_ran

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verifiers_compat as vf
-from tests.verifiers_compat.models import Model, texts
+from tests.verifiers_compat.environments import Countdown
+from tests.verifiers_compat.models import Model, evaluated, rolled_out, texts
 from tests.verifiers_compat.test_two_faces import comparable
 from verifiers_compat.envs.experimental.gym_env import EpisodicSumRubric, normalize_reset, normalize_step, sum_step_rewards
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
@@ -607,3 +608,59 @@ def test_arguments_that_cannot_work_are_refused(kwargs: dict[str, Any], told: st
 def test_its_tasks_are_seeds_and_no_dataset() -> None:
     with pytest.raises(UnknownArgument, match="takes no 'dataset': its tasks are seeds"):
         vf.GymEnv(Dice, dataset=[{"question": "?"}])
+
+
+class Score:
+    """A game that ends with its second move and shows what was scored."""
+
+    def reset(self, seed: int) -> Any:
+        self.moves, self.seed = 0, seed
+        return seed, {}
+
+    def step(self, action: str) -> Any:
+        self.moves += 1
+        return self.moves, 1.0, self.moves == 2, False, {}
+
+
+async def test_obs_to_text_is_a_hook_and_gym_done_is_in_the_state() -> None:
+    class Bracketed(vf.GymEnv):
+        def obs_to_text(self, obs: Any) -> str:
+            return f"<{obs}>"
+
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            seen.append(state["gym_done"])
+            return await super().env_response(messages, state)
+
+    seen: list[bool] = []
+    state = await rolled_out(Bracketed(Score, num_train_episodes=1), "a", "b")
+    assert (texts(state["prompt"], "user"), texts(state["completion"], "user")) == (["<0>"], ["<1>", "<2>"])
+    assert (seen, state["gym_done"], state["stop_condition"]) == ([False], True, "is_done")
+    assert texts((await rolled_out(vf.GymEnv(Score, obs_to_text="no. {}".format), "a", "b"))["prompt"], "user") == ["no. 0"]
+    replaced = vf.GymEnv(Score)
+    replaced.obs_to_text = lambda obs: "put on"
+    assert texts((await rolled_out(replaced, "a", "b"))["prompt"], "user") == ["put on"]
+
+
+async def test_a_hook_that_writes_gym_done_ends_the_game() -> None:
+    class Short(vf.GymEnv):
+        @vf.stop(priority=70)
+        async def gave_up(self, state: Any) -> bool:
+            if state["trajectory"] and state["trajectory"][-1]["completion"][-1]["content"] == "give up":
+                state["gym_done"] = True
+            return False
+
+    env = Short(Score)
+    state = await rolled_out(env, "give up", "b")
+    assert (len(state["trajectory"]), state["stop_condition"]) == (1, "is_done")
+    env.reset(seed=0)
+    assert env.step("give up")[2:4] == (True, False)
+
+
+async def test_an_overridden_env_response_of_a_game_is_what_the_model_is_shown() -> None:
+    class Polite(vf.GymEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            shown = await super().env_response(messages, state)
+            return [*shown, {"role": "user", "content": "Your move, please."}]
+
+    (output,) = await evaluated(Polite(Countdown, action_parser=int, num_train_episodes=1, num_eval_episodes=0), "0", "0", "0")
+    assert texts(output["completion"], "user") == ["2", "Your move, please.", "1", "Your move, please.", "0"]

@@ -1,0 +1,279 @@
+"""`RolloutAPI`: `generate`, `evaluate`, `run_rollout` and `run_group`, their clients and where they can be called."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
+from tests.verifiers_compat.models import Counting, Endpoint, Model
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.testing import ScriptedClient
+
+
+def test_older_limits_are_understood() -> None:
+    at_once = most = 0
+
+    async def scored(state: vf.State) -> float:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return 1.0
+
+    client = Counting()
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(scored))
+    env.evaluate_sync(client, "m", max_concurrent_generation=2, max_concurrent_scoring=1, independent_scoring=True)
+    assert (client.most_at_once, most) == (2, 1)
+    with pytest.raises(UnknownArgument, match="max_concurrent"):
+        env.evaluate_sync(client, "m", max_concurent=2)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_endpoints_take_turns_by_group_or_by_rollout_and_are_closed(monkeypatch: pytest.MonkeyPatch, independent: bool) -> None:
+    asked: list[tuple[str, str]] = []
+    made: list[Endpoint] = []
+
+    def resolve(config: vf.ClientConfig, *args: Any) -> Endpoint:
+        made.append(Endpoint(config.api_base_url, asked))
+        return made[-1]
+
+    monkeypatch.setattr("verifiers_compat.envs.api.resolve_client", resolve)
+    config = vf.ClientConfig(endpoint_configs=[{"api_base_url": "http://a"}, {"api_base_url": "http://b"}])
+    results = four().evaluate_sync(config, "m", rollouts_per_example=2, independent_scoring=independent, max_concurrent=1)
+    assert Counter(url for url, _ in asked) == {"http://a": 4, "http://b": 4}
+    by_question = {question: {url for url, each in asked if each == question} for _, question in asked}
+    assert all(len(urls) == (2 if independent else 1) for urls in by_question.values())
+    assert [client.closed for client in made] == [True, True]
+    assert results["metadata"]["base_url"] == "http://a,http://b"
+
+
+def test_a_client_that_was_given_is_not_closed_and_sampling_args_are_merged() -> None:
+    seen: list[Any] = []
+    client = Counting(lambda number, state: seen.append(state["sampling_args"]) or "1")
+    env = four(sampling_args={"temperature": 0.5, "extra_body": {"a": 1}})
+    metadata = env.evaluate_sync(client, "m", {"top_p": 0.9, "extra_body": {"b": 2}}, num_examples=1)["metadata"]
+    assert seen == [metadata["sampling_args"]] == [{"n": 1, "temperature": 0.5, "top_p": 0.9, "extra_body": {"b": 2}}]
+    assert not client.closed
+
+
+def test_sync_twins_work_inside_a_running_loop_in_threads_and_beside_each_other() -> None:
+    async def main() -> float:
+        return four().evaluate_sync(Model(), "m")["metadata"]["avg_reward"]
+
+    assert asyncio.run(main()) == 0.25
+    found: list[float] = []
+    threads = [threading.Thread(target=lambda: found.append(four().evaluate_sync(Model(), "m").metadata["avg_reward"])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [0.25] * 4
+
+
+async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> None:
+    env = four()
+    row = env.get_dataset()[1]
+    client = ScriptedClient(["1"])
+    assert (await env.run_rollout(row, client, "m", {"n": 1}, max_retries=1, state_columns=["model"]))["model"] == "m"
+    limit = asyncio.Semaphore(1)
+    assert (await env.run_rollout(limit, row, client, "m", {"n": 1}))["reward"] == 1.0
+    assert not limit.locked()
+    outputs = await env.run_group([row, row], client, "m", state_columns=["advantage"])
+    assert [(output["rollout"], output["advantage"]) for output in outputs] == [(0, 0.0), (1, 0.0)]
+    with pytest.raises(ConfigurationError, match="example_id"):
+        await env.run_group([row, env.get_dataset()[2]], client, "m")
+
+
+def test_scoring_can_be_left_out() -> None:
+    env = four(score_rollouts=False)
+    output = env.evaluate_sync(Model(), "m", num_examples=1)["outputs"][0]
+    assert (output["reward"], output["metrics"]) == (0.0, {})
+    env.set_kwargs(score_rollouts=True)
+    assert "right" in env.evaluate_sync(Model(), "m", num_examples=1)["outputs"][0]["metrics"]
+
+
+def test_the_default_directory_has_a_name_of_its_own_for_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        four(env_id="my-env").evaluate_sync(Model(), "org/model", num_examples=1, save_results=True)
+    runs = list((tmp_path / "outputs" / "evals" / "my-env--org--model").iterdir())
+    assert len(runs) == 2
+
+
+def test_rows_that_share_an_id_are_one_example_in_evaluate_too(tmp_path: Path) -> None:
+    rows = [{"question": "a", "example_id": 1}, {"question": "b", "example_id": 1}, {"question": "c", "example_id": 2}]
+    env = vf.SingleTurnEnv(dataset=rows)
+    for path in (None, tmp_path):
+        outputs = env.evaluate_sync(Model(), "m", independent_scoring=True, results_path=path)["outputs"]
+        assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
+            (1, 0, "a"),
+            (1, 1, "b"),
+            (2, 0, "c"),
+        ]
+
+
+def test_the_number_of_rollouts_at_once_reaches_registered_executors() -> None:
+    from verifiers_compat.utils.thread_utils import register_executor, unregister_executor
+
+    executor = ThreadPoolExecutor(max_workers=1)
+    register_executor("test of concurrency", executor)
+    env = four()
+    try:
+        env.set_kwargs(concurrency=7)
+        assert executor._max_workers >= 7
+        assert env.concurrency == 7
+    finally:
+        unregister_executor("test of concurrency")
+        executor.shutdown()
+
+
+def test_interleaved_rollouts_ask_the_token_client_and_no_other_choice_is_lost() -> None:
+    env = four()
+    before = env.client_type
+    env.set_kwargs(interleaved_rollouts=True)
+    assert (env.interleaved_rollouts, env.client_type) == (True, "openai_chat_completions_token")
+    env.set_interleaved_rollouts(False)
+    assert env.client_type is None
+    env.client_type = "anthropic_messages"
+    env.set_interleaved_rollouts(False)
+    assert env.client_type == "anthropic_messages"
+    assert before is None
+
+
+async def test_results_that_cannot_be_pushed_are_returned_and_the_reason_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(outputs: Any, name: str | None) -> str:
+        raise OSError(f"no right to write to {name}")
+
+    monkeypatch.setattr("verifiers_compat.envs.api.push_to_hub", refuse)
+    results = await four().evaluate(Model(), "m", push_to_hf_hub=True, hf_hub_dataset_name="me/mine")
+    assert len(results["outputs"]) == 4
+    assert "no right to write to me/mine" in caplog.text
+
+
+async def test_a_runtime_error_comes_through_inside_a_running_loop() -> None:
+    client = Model(lambda number, state: RuntimeError("from inside"))
+    with pytest.raises(RuntimeError, match="from inside"):
+        single().evaluate_sync(client, "m", strict=True)
+    assert client.calls == 1
+
+
+async def test_more_examples_than_there_are() -> None:
+    results = await single(ROW, ROW).evaluate(ScriptedClient(["2"]), "m", num_examples=10)
+    assert (len(results["outputs"]), results["metadata"]["num_examples"]) == (2, 2)
+    assert len(single(ROW, ROW).get_dataset(n=10)) == 2
+
+
+async def test_results_say_with_which_versions_they_were_made() -> None:
+    import importlib.metadata
+
+    version = (await single().evaluate(ScriptedClient(["2"]), "m"))["metadata"]["version_info"]
+    assert set(version) == {"vf_version", "vf_commit", "env_version", "env_commit"}
+    assert version["vf_version"] == importlib.metadata.version("vfgym")
+
+
+async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda: 0.6), pass_threshold=0.7)
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["metadata"]
+    assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "rewards", "passes", "all_pass"),
+    [
+        (2, [1.0, 0.0], {"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0}),
+        (2, [0.5, 0.5], {"1": 1.0, "2": 1.0}, {"1": 1.0, "2": 1.0}),
+        (4, [1.0, 0.49, 0.0, 0.0], {"1": 0.25, "2": 0.5, "4": 1.0}, {"1": 0.25, "2": 0.0, "4": 0.0}),
+        (5, [1.0, 1.0, 1.0, 0.0, 0.0], {"1": 0.6, "2": 0.9, "4": 1.0}, {"1": 0.6, "2": 0.3, "4": 0.0}),
+        (1, [1.0], {}, {}),
+    ],
+)
+async def test_pass_at_k(rollouts: int, rewards: list[float], passes: dict[str, float], all_pass: dict[str, float]) -> None:
+    def given(completions: list[Any]) -> list[float]:
+        return rewards
+
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(given))
+    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=rollouts))["metadata"]
+    assert metadata["pass_at_k"] == pytest.approx(passes)
+    assert metadata["pass_all_k"] == pytest.approx(all_pass)
+    assert metadata["pass_threshold"] == 0.5
+
+
+def test_an_env_client_that_cannot_play_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="env_client must be an object with the async methods run_rollout and run_group, got object"):
+        single().env_client = object()
+
+
+async def test_there_is_no_server_to_play_on() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
+    row = dict(env.get_dataset()[0])
+    assert (await env.run_rollout(row, Model(), "m", env_client=None))["error"] is None
+    for play in (env.run_rollout(row, Model(), "m", env_client=object()), env.run_group([row], Model(), "m", env_client=object())):  # type: ignore[arg-type]
+        with pytest.raises(vf.Error, match="env_client"):
+            await play
+
+
+async def test_a_client_of_ones_own() -> None:
+    seen: list[Any] = []
+    native = SimpleNamespace(closed=False)
+
+    class Own(vf.Client[Any, list[Any], dict[str, Any], dict[str, Any]]):
+        def setup_client(self, config: vf.ClientConfig) -> Any:
+            return native
+
+        async def to_native_prompt(self, messages: vf.Messages) -> tuple[list[Any], dict[str, Any]]:
+            return [dict(message) for message in messages], {"extra": 1}
+
+        async def to_native_tool(self, tool: vf.Tool) -> dict[str, Any]:
+            return {"tool": tool.name}
+
+        async def get_native_response(
+            self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any
+        ) -> dict[str, Any]:
+            seen.append((prompt[-1]["content"], model, dict(sampling_args), tools, kwargs))
+            return {"text": "2"}
+
+        async def raise_from_native_response(self, response: dict[str, Any]) -> None:
+            if response["text"] is None:
+                raise vf.EmptyModelResponseError("nothing")
+
+        async def from_native_response(self, response: dict[str, Any]) -> vf.Response:
+            return vf.Response(
+                id="r",
+                created=0,
+                model="m",
+                usage=vf.Usage(prompt_tokens=3, reasoning_tokens=0, completion_tokens=1, total_tokens=4),
+                message=vf.ResponseMessage(
+                    content=response["text"], reasoning_content=None, finish_reason="stop", is_truncated=False, tokens=None, tool_calls=None
+                ),
+            )
+
+        async def close(self) -> None:
+            native.closed = True
+
+    given = Own(native)
+    assert given.client is native
+    configured = Own(vf.ClientConfig(extra_headers_from_state={"X-Id": "example_id"}))
+    assert configured.client is native
+    env = vf.ToolEnv(tools=[look], dataset=[ROW], rubric=vf.Rubric(right))
+    for client in (given, configured):
+        (output,) = (await env.evaluate(client, "m", {"temperature": 0.5}))["outputs"]
+        assert (output["error"], output["reward"], output["token_usage"]["input_tokens"]) == (None, 1.0, 3)
+    content, model, sampling_args, tools, kwargs = seen[-1]
+    assert (content, model, sampling_args["temperature"], tools) == ("1 + 1?", "m", 0.5, [{"tool": "look"}])
+    assert kwargs["extra"] == 1
+    assert kwargs["state"]["example_id"] == 0
+    assert kwargs["extra_headers"] == {"X-Id": "0"}
+    await given.close()
+    assert native.closed

@@ -1,0 +1,86 @@
+"""`get_dataset` and what is around it: when tasks are built, views of them, and the author's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from datasets import Dataset, concatenate_datasets
+
+import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
+from tests.verifiers_compat.models import Model, calling
+from vfgym import ProceduralTasks
+from vfgym.errors import ConfigurationError
+from vfgym.testing import ScriptedClient
+
+
+def test_datasets_are_built_when_asked_for_and_a_seed_shuffles_a_view() -> None:
+    calls = 0
+
+    def build() -> Sequence[Mapping[str, Any]]:
+        nonlocal calls
+        calls += 1
+        return [{"question": str(index), "info": {f"key {index}": index}} for index in range(20)]
+
+    env = vf.SingleTurnEnv(dataset=build)
+    assert env.dataset is None
+    assert calls == 0
+    shuffled = env.get_dataset(seed=3)
+    assert shuffled["example_id"][:] != list(range(20))
+    assert env.get_dataset(n=50)["example_id"][:] == list(range(20))
+    assert env.get_dataset(n=2)[1]["info"] == {"key 1": 1}
+    assert env.dataset is env.build_dataset()
+    assert (calls, env.build_eval_dataset(), env.eval_dataset) == (1, None, None)
+    env.dataset = [{"question": "new"}]
+    assert env.get_dataset()[0]["prompt"] == [{"role": "user", "content": "new"}]
+
+
+def test_an_overridden_get_eval_dataset_chooses_the_rows() -> None:
+    class Chosen(vf.SingleTurnEnv):
+        def get_eval_dataset(self, n: int = -1, seed: int | None = None) -> Any:
+            return super().get_eval_dataset(n=2)
+
+    outputs = Chosen(dataset=ROWS, rubric=vf.Rubric(right)).evaluate_sync(Model(), "m", rollouts_per_example=2)["outputs"]
+    assert [output["example_id"] for output in outputs] == [0, 0, 1, 1]
+
+
+async def test_sources_without_an_end_are_played_as_far_as_is_asked_for() -> None:
+    endless = four(ProceduralTasks(lambda number: {"question": f"{number}?", "answer": "1"}))
+    with pytest.raises(ConfigurationError, match="no end"):
+        await endless.evaluate(Model(), "m")
+    with pytest.raises(ConfigurationError, match="no end"):
+        endless.get_dataset()
+    assert [row["question"] for row in endless.get_dataset(n=2)] == ["0?", "1?"]
+    assert len((await endless.evaluate(Model(), "m", num_examples=3))["outputs"]) == 3
+
+
+def test_a_seed_shuffles_a_view() -> None:
+    env = single(*({**ROW, "question": str(number)} for number in range(30)))
+    order = env.get_dataset()["question"][:]
+    shuffled = env.get_dataset(seed=1)["question"][:]
+    assert shuffled != order
+    assert env.get_dataset()["question"][:] == order
+    assert env.get_dataset(seed=1)["question"][:] == shuffled
+    assert env.get_dataset(n=3, seed=1)["question"][:] == shuffled[:3]
+    assert env.get_eval_dataset(seed=1)["question"][:] == shuffled
+    assert env.get_eval_dataset()["question"][:] == order
+
+
+async def test_results_of_different_environments_go_into_one_dataset() -> None:
+    one = await single({**ROW, "info": {"a": 1}}).evaluate(ScriptedClient(["2"]), "m")
+    tool = vf.ToolEnv(tools=[look], dataset=[{"question": "?", "info": {"b": ["x"]}}])
+    two = await tool.evaluate(ScriptedClient([calling(("look", {"key": "a"})), "done"]), "m")
+    both = concatenate_datasets([vf.Environment.make_dataset(one), vf.Environment.make_dataset(two)])
+    assert both["reward"][:] == [1.0, 0.0]
+    assert len(both) == 2
+
+
+def test_unknown_arguments_become_attributes_and_datasets_are_there_at_once() -> None:
+    env = vf.SingleTurnEnv(
+        dataset=Dataset.from_list([ROW]), eval_dataset=Dataset.from_list([ROW, ROW]), name="mine", description="what it does", env_id="x"
+    )
+    assert (env.name, env.description, env.env_id) == ("mine", "what it does", "x")
+    assert (len(env.dataset), len(env.eval_dataset)) == (1, 2)
+    assert env.dataset[0]["prompt"] == [{"role": "user", "content": "1 + 1?"}]

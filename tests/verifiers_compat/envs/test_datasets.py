@@ -1,0 +1,63 @@
+"""Tasks as Hugging Face datasets: prompts, ids and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, single
+from tests.verifiers_compat.models import roles, rolled_out
+
+
+def test_question_with_system_prompt_and_few_shot() -> None:
+    shots = [{"role": "user", "content": "0 + 0?"}, {"role": "assistant", "content": "0"}]
+    env = single(system_prompt="Calculate.", few_shot=shots)
+    assert env.get_dataset()[0]["prompt"] == [
+        {"role": "system", "content": "Calculate."},
+        *shots,
+        {"role": "user", "content": "1 + 1?"},
+    ]
+
+
+def test_a_prompt_with_its_own_system_message_stays_as_it_is() -> None:
+    prompt = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "hi"}]
+    assert single({"prompt": prompt}, system_prompt="Yours.").get_dataset()[0]["prompt"] == prompt
+    assert roles(single({"prompt": prompt[1:]}, system_prompt="Yours.").get_dataset()[0]["prompt"]) == ["system", "user"]
+
+
+def test_a_string_example_id_column_is_renamed_and_rows_are_numbered() -> None:
+    dataset = single({**ROW, "example_id": "x7"}, {**ROW, "example_id": "x9"}).get_dataset()
+    assert dataset["src_id"][:] == ["x7", "x9"]
+    assert dataset["example_id"][:] == [0, 1]
+
+
+def test_an_integer_example_id_column_is_kept() -> None:
+    assert single({**ROW, "example_id": 7}, {**ROW, "example_id": 3}).get_dataset()["example_id"][:] == [7, 3]
+
+
+def test_an_env_id_column_is_dropped() -> None:
+    assert "env_id" not in single({**ROW, "env_id": "x"}).get_dataset().column_names
+
+
+def test_a_prompt_column_leaves_question_and_few_shot_aside() -> None:
+    prompt = [{"role": "user", "content": "the prompt"}]
+    env = single({"prompt": prompt, "question": "the question"}, few_shot=[{"role": "user", "content": "a shot"}])
+    assert env.get_dataset()[0]["prompt"] == prompt
+    assert env.get_dataset()[0]["question"] == "the question"
+
+
+@pytest.mark.parametrize("row", [{"q": "no question"}, {"prompt": 3}, {"prompt": [{"role": "nobody", "content": "x"}]}])
+def test_rows_that_are_no_tasks_are_refused(row: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError), match=r"prompt|role"):
+        vf.SingleTurnEnv(dataset=[row]).get_dataset()
+
+
+async def test_prompts_of_completion_mode_are_plain_strings_in_the_dataset() -> None:
+    for rows in ([{"prompt": "42"}, {"prompt": "Once upon"}], Dataset.from_list([{"prompt": "42"}, {"prompt": "Once upon"}])):
+        env = vf.SingleTurnEnv(dataset=rows, message_type="completion")
+        assert env.get_dataset()["prompt"][:] == ["42", "Once upon"]
+        state = await rolled_out(env, "a time", row=1)
+        assert [(message.role, message.content) for message in state["prompt"]] == [("text", "Once upon")]

@@ -1,0 +1,333 @@
+"""`MultiTurnEnv` and `SingleTurnEnv`: how rollouts end, and hooks that an author replaces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import verifiers_compat as vf
+from tests.verifiers_compat.environments import ROW, ROWS, WAYS, Talk, asking, look, replacing, right, single
+from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
+from vfgym.model_server import ModelServer, Reply
+from vfgym.testing import ScriptedClient
+
+ENVIRONMENT_HOOKS = (
+    "add_model_response",
+    "add_trajectory_step",
+    "cleanup",
+    "env_response",
+    "get_model_response",
+    "get_prompt_messages",
+    "init_state",
+    "is_completed",
+    "render_completion",
+    "rollout",
+    "run_group",
+    "setup_state",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ENVIRONMENT_HOOKS)
+async def test_a_replaced_hook_of_an_environment_is_what_is_called(name: str, way: str) -> None:
+    calls: list[str] = []
+    rubric = vf.Rubric(lambda completion: float(len(completion)))
+    env = replacing(Talk, name, way, calls, dataset=[ROW], max_turns=2, rubric=rubric)
+    (output,) = await evaluated(env, "1", "2")
+    assert set(calls) == {name}
+    assert (output["error"], output["reward"], output["stop_condition"]) == (None, 3.0, "max_turns_reached")
+    assert roles(output["completion"]) == ["assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_replaced_run_rollout_is_what_is_called_where_rollouts_are_scored_alone(way: str) -> None:
+    calls: list[str] = []
+    env = replacing(vf.SingleTurnEnv, "run_rollout", way, calls, dataset=[ROW], rubric=vf.Rubric(right))
+    (output,) = await evaluated(env, "2", independent_scoring=True)
+    assert (calls, output["reward"]) == (["run_rollout"], 1.0)
+
+
+def test_hooks_that_are_put_on_an_environment_are_called_where_it_is_stepped_and_taken_off_again() -> None:
+    async def env_response(messages: Any, state: Any) -> Any:
+        return [{"role": "user", "content": "put on"}]
+
+    async def rollout(*args: Any) -> Any:
+        calls.append("rollout")
+        return await own_rollout(*args)
+
+    env, calls = Talk(dataset=[ROW], max_turns=2), []
+    for _ in range(2):
+        env.reset()
+        assert env.step("1")[0][-1].content == "turn 1"
+        env.env_response = env_response
+        env.reset()
+        assert env.step("1")[0][-1].content == "put on"
+        del env.env_response
+    own_rollout, env.rollout = env.rollout, rollout
+    env.reset()
+    assert [env.step("1").terminated, env.step("1").truncated, calls] == [False, True, ["rollout"]]
+    env.close()
+
+
+async def test_env_cleanup_runs_the_handlers_by_priority_with_the_arguments_that_they_name() -> None:
+    ran: list[Any] = []
+
+    class Cleaning(Talk):
+        @vf.cleanup
+        async def last(self, state: vf.State) -> None:
+            ran.append("last")
+
+        @vf.cleanup(priority=5)
+        async def after_rendering(self, state: vf.State, task: Any) -> None:
+            ran.append((state["completion"], task["answer"]))
+
+        @vf.cleanup(priority=200)
+        def first(self, env: Any, state: vf.State) -> None:
+            ran.append((env, state["completion"]))
+            raise RuntimeError("this one fails")
+
+    env = Cleaning(dataset=[ROW])
+    state = await env.init_state(env.get_dataset()[0], Model(), "m")
+    await env.cleanup(state)
+    assert ran == [(env, None), ([], "2"), "last"]
+    assert state["cleanup_errors"] == {"first": "RuntimeError('this one fails')"}
+
+
+async def test_hooks_of_environments_and_rubrics_can_be_made_tasks_of() -> None:
+    ran: list[str] = []
+
+    class Cleaning(vf.Rubric):
+        @vf.cleanup
+        async def clean_up(self, state: Any) -> None:
+            await asyncio.sleep(0)
+            ran.append("cleanup")
+
+        @vf.teardown
+        async def tear_down(self) -> None:
+            await asyncio.sleep(0)
+            ran.append("teardown")
+
+    env, rubric = Talk(dataset=[ROW], max_turns=1), Cleaning()
+    group = vf.RubricGroup([rubric, vf.Rubric()])
+    state = await rolled_out(env, "1")
+    assert await asyncio.create_task(env.setup_state(state)) in (None, state)
+    assert roles(await asyncio.create_task(env.get_prompt_messages(state))) == ["user", "assistant", "user"]
+    assert await asyncio.create_task(env.is_completed(state))
+    for begun in (
+        env.add_trajectory_step(state, state["trajectory"][0]),
+        env.render_completion(state),
+        env.cleanup(state),
+        rubric.cleanup(state),
+        group.cleanup(state),
+        rubric.teardown(),
+        group.teardown(),
+        vf.Rubric().cleanup(state),
+        vf.Rubric().teardown(),
+        group.score_rollout(state),
+        group.score_group([state]),
+    ):
+        assert await asyncio.create_task(begun) is None
+    assert ran == ["cleanup", "cleanup", "teardown", "teardown"]
+
+
+async def test_a_state_made_by_hand_can_be_asked_whether_it_is_completed() -> None:
+    def by_hand(*steps: dict[str, Any]) -> Any:
+        return vf.State(trajectory=list(steps), prompt=[], timing=vf.RolloutTiming())
+
+    step = {"prompt": [], "completion": [vf.AssistantMessage(content="done")], "is_truncated": True}
+    assert not await Talk(dataset=[ROW], max_turns=2).is_completed(by_hand())
+    limited, called = by_hand(step, step), by_hand(step)
+    assert await Talk(dataset=[ROW], max_turns=2).is_completed(limited)
+    assert await vf.ToolEnv(dataset=[ROW], tools=[look]).is_completed(called)
+    assert (limited["stop_condition"], limited["is_truncated"]) == ("max_turns_reached", True)
+    assert called["stop_condition"] == "no_tools_called"
+
+
+async def test_a_turn_of_a_loop_written_by_hand_is_recorded_by_an_async_hook_too() -> None:
+    class ByHand(vf.MultiTurnEnv):
+        async def add_trajectory_step(self, state: vf.State, trajectory_step: Any) -> None:
+            await asyncio.sleep(0)
+            trajectory_step["extras"]["noted"] = True
+            state["trajectory"].append(trajectory_step)
+
+        async def env_response(self, messages: vf.Messages, state: vf.State) -> Any:
+            return []
+
+    env = ByHand(dataset=ROWS)
+    state = await env.init_state(env.get_dataset()[0], Model(), "m")
+    await env.add_model_response(state, state["prompt"], response("x"))
+    [step] = state["trajectory"]
+    assert (step["extras"], step["completion"][0].content, list(step["prompt"])) == ({"noted": True}, "x", list(state["prompt"]))
+
+
+async def test_what_an_author_wrote_into_steps_stays() -> None:
+    class Shaped(Talk):
+        async def add_trajectory_step(self, state: vf.State, trajectory_step: vf.TrajectoryStep) -> None:
+            trajectory_step["reward"] = 0.25
+            await super().add_trajectory_step(state, trajectory_step)
+
+    env = Shaped(dataset=[ROW], max_turns=1, rubric=vf.Rubric(lambda: 1.0))
+    (output,) = await evaluated(env, "x", state_columns=["trajectory"])
+    assert (output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) == (0.25, 0.0)
+
+
+@pytest.mark.parametrize("style", ["item", "attribute"])
+async def test_an_edited_message_is_what_the_next_prompt_shows(style: str) -> None:
+    class Forgets(vf.ToolEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            for message in messages:
+                if message["role"] == "tool" and style == "item":
+                    message["content"] = "(left out)"
+                elif message["role"] == "tool":
+                    message.content = "(left out)"
+            return await super().env_response(messages, state, **kwargs)
+
+    def policy(request: Any) -> Any:
+        turn = roles(request.messages).count("assistant")
+        return calling(("look", {"key": str(turn)})) if turn < 3 else "done"
+
+    with ModelServer({"m": policy}) as server:
+        (output,) = (await Forgets(tools=[look], dataset=[ROW]).evaluate(asking(server.openai_url), "m"))["outputs"]
+        shown = [texts(request.body["messages"]) for request in server.requests]
+    assert output["error"] is None
+    assert shown == [[], ["value of 0"], ["(left out)", "value of 1"], ["(left out)", "(left out)", "value of 2"]]
+
+
+async def test_an_overridden_is_completed_decides_alone() -> None:
+    class Twice(Talk):
+        async def is_completed(self, state: vf.State, **kwargs: Any) -> bool:
+            return len(state["trajectory"]) >= 2
+
+    (output,) = await evaluated(Twice(dataset=[ROW]), "a", "b", "c")
+    assert (roles(output["completion"]), output["stop_condition"], output["error"]) == (["assistant", "user", "assistant"], None, None)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(max_model_len=200) as running:
+        yield running
+
+
+class Scripted(Talk):
+    """Raises what the model says."""
+
+    async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+        if messages[-1]["content"] == "tool error":
+            raise vf.ToolError("broken")
+        return await super().env_response(messages, state, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("env", "answers", "expected"),
+    [
+        (single, ["2"], (True, False, "max_turns_reached", None)),
+        (single, [response("2", finish_reason="length")], (True, True, "max_turns_reached", None)),
+        (lambda: single(max_seq_len=3), [response("2", tokens=(2, 2))], (True, True, "max_turns_reached", None)),
+        (lambda: vf.ToolEnv(tools=[look], dataset=[ROW]), ["done"], (True, False, "no_tools_called", None)),
+        (lambda: vf.ToolEnv(tools=[look], dataset=[ROW], max_turns=1), ["done"], (True, False, "max_turns_reached", None)),
+        (lambda: Scripted(dataset=[ROW]), ["tool error"], (True, False, "has_error", "ToolError")),
+        (lambda: Scripted(dataset=[ROW]), [response("tool error", finish_reason="length")], (True, True, "has_error", "ToolError")),
+    ],
+    ids=["single turn", "cut", "cut by max_seq_len", "no tools called", "ties go by name", "error", "error after a cut turn"],
+)
+async def test_how_a_rollout_ends(env: Any, answers: list[Any], expected: tuple[Any, ...]) -> None:
+    state = await rolled_out(env(), *answers)
+    error = state["error"] and type(state["error"]).__name__
+    assert (state["is_completed"], state["is_truncated"], state["stop_condition"], error) == expected
+
+
+async def test_finish_reason_length_over_http() -> None:
+    with ModelServer({"m": lambda request: Reply("cut", finish_reason="length")}) as server:
+        (output,) = (await single().evaluate(asking(server.openai_url), "m"))["outputs"]
+    assert (output["is_truncated"], output["stop_condition"], output["completion"][-1]["content"]) == (True, "max_turns_reached", "cut")
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "openai_completions", "anthropic_messages"])
+async def test_overlong(server: ModelServer, client_type: Any) -> None:
+    env = single({"question": "many words " * 500, "answer": "2"})
+    config = asking(server.openai_url, client_type=client_type)
+    if client_type == "anthropic_messages":
+        config = config.model_copy(update={"api_base_url": server.url})
+    (output,) = (await env.evaluate(config, "echo", {"max_tokens": 10}))["outputs"]
+    assert (output["stop_condition"], output["is_truncated"], output["error"], output["completion"]) == ("prompt_too_long", True, None, [])
+
+
+async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: ModelServer) -> None:
+    class Long(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            return [{"role": "user", "content": "many words " * 500}]
+
+    (output,) = (await Long(dataset=[ROW]).evaluate(asking(server.openai_url), "echo", {"max_tokens": 10}))["outputs"]
+    assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (
+        True,
+        True,
+        "prompt_too_long",
+        None,
+    )
+    assert roles(output["completion"])[0] == "assistant"
+
+
+@pytest.mark.parametrize(("finish_reason", "is_truncated"), [("stop", False), ("length", True)])
+async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut(finish_reason: str, is_truncated: bool) -> None:
+    async def hang() -> Any:
+        await asyncio.Event().wait()
+
+    env = Talk(dataset=[ROW], timeout_seconds=0.05)
+    client = Model(lambda number, state: hang() if number else response("first", finish_reason=finish_reason))
+    state = await env.rollout(env.get_dataset()[0], client, "m")
+    assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
+    assert (state["is_completed"], state["is_truncated"]) == (True, is_truncated)
+    assert state["completion"][0]["content"] == "first"
+
+
+@pytest.mark.parametrize("limit", [8, 10])
+async def test_a_cap_of_completion_tokens_ends_the_rollout(limit: int) -> None:
+    env = Talk(dataset=[ROW])
+    env.set_max_total_completion_tokens(limit)
+    state = await rolled_out(env, *[response("x", usage=(1, 5))] * 4)
+    assert (state["stop_condition"], len(state["trajectory"])) == ("max_total_completion_tokens_reached", 2)
+
+
+async def test_string_env_response_becomes_a_text_message_that_reaches_a_chat_api_as_a_user_message(server: ModelServer) -> None:
+    class Texts(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
+            return "more"
+
+    (output,) = (await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server.openai_url), "echo"))["outputs"]
+    assert output["completion"][1] == {"role": "text", "content": "more"}
+    assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "lengths", "overlong", "is_truncated"),
+    [(None, (3, 4), False, False), (7, (3, 4), False, False), (5, (3, 2), False, True), (3, (3, 0), False, True), (2, (2, 0), True, True)],
+)
+async def test_max_seq_len_cuts_the_token_data(limit: int | None, lengths: tuple[int, int], overlong: bool, is_truncated: bool) -> None:
+    state = await rolled_out(single(max_seq_len=limit), response("the whole text", tokens=(3, 4)))
+    (step,) = state["trajectory"]
+    tokens = step["tokens"]
+    assert (len(tokens["prompt_ids"]), len(tokens["completion_ids"])) == lengths
+    assert (len(tokens["prompt_mask"]), len(tokens["completion_mask"]), len(tokens["completion_logprobs"])) == (*lengths, lengths[1])
+    assert set(tokens["prompt_mask"]) <= {0}
+    assert set(tokens["completion_mask"]) <= {1}
+    assert (tokens["overlong_prompt"], tokens["is_truncated"]) == (overlong, is_truncated)
+    assert step["is_truncated"] is state["is_truncated"] is is_truncated
+    assert state["completion"][-1]["content"] == "the whole text"
+    assert "tokens" not in state["completion"][-1]
+    assert state["stop_condition"] == "max_turns_reached"
+
+
+async def test_a_rollout_with_an_error_is_scored_all_the_same() -> None:
+    class Breaks(vf.MultiTurnEnv):
+        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
+            raise vf.ToolError("broken") from ValueError("deep")
+
+    env = Breaks(dataset=[ROW], rubric=vf.Rubric(lambda: 1.0))
+    results = await env.evaluate(ScriptedClient(["x"]), "m")
+    (output,) = results["outputs"]
+    assert (output["reward"], results["metadata"]["avg_error"]) == (1.0, 1.0)
+    assert output["error"]["error_chain_str"] == output["long_error_chain"] == "ToolError -> ValueError"
+    assert output["error_chain"] == output["error"]["error_chain_repr"]
