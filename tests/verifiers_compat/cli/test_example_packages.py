@@ -1,9 +1,10 @@
-"""The example packages: `vf-install` installs them, `vf-eval` runs them against a server on this machine, and they can be stepped."""
+"""The example packages can be installed, `vf-eval` runs them against a server on this machine, and they can be stepped."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 import verifiers_compat as vf
 from tests.models import calling
-from tests.programs import make_environment, run_module
+from verifiers_compat.cli.packages.check import check_target
+from verifiers_compat.cli.packages.targets import open_target
+from verifiers_compat.cli.requirements import requirements_of
 from vfgym.model_server import ModelRequest, ModelServer
 
 FOLDER = Path(__file__).parents[3] / "examples" / "environments"
-COMMANDS = "verifiers_compat.cli.commands"
 
 
 def shopper(request: ModelRequest) -> Any:
@@ -50,20 +52,8 @@ model = "careful"
 """
 
 
-def test_they_are_installed_and_evaluated(workspace: Path) -> None:
-    python = make_environment(workspace / "venv")
-    offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PATH": "/usr/bin:/bin"}  # no uv; pip reads "0" as "do not isolate"
-    for name in ("price-list", "checked-answers"):
-        run_module(f"{COMMANDS}.install", name, "-p", str(FOLDER), python=python, **offline)
-    with ModelServer({"shopper": shopper, "careful": careful}) as server:
-        (workspace / "run.toml").write_text(EVALUATIONS.format(url=server.openai_url))
-        done = run_module(f"{COMMANDS}.eval", "run.toml", python=python)
-    expected = ("reward: avg - 1.100", "frugal: avg - 1.000", "reward: avg - 1.000", "changed: avg - 1.000", "command_completed: 1.0")
-    assert all(line in done.stdout for line in expected), done.stdout
-
-
 @pytest.fixture
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+def importable(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known = set(sys.modules)
     for folder in ("price_list", "checked_answers"):
         monkeypatch.syspath_prepend(str(FOLDER / folder))
@@ -71,6 +61,29 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in set(sys.modules) - known:
         if name.partition(".")[0] in ("price_list", "checked_answers"):
             del sys.modules[name]
+
+
+@pytest.mark.usefixtures("importable")
+def test_they_are_evaluated(workspace: Path, vf_eval: Callable[..., Any]) -> None:
+    with ModelServer({"shopper": shopper, "careful": careful}) as server:
+        (workspace / "run.toml").write_text(EVALUATIONS.format(url=server.openai_url))
+        done = vf_eval("run.toml")
+    assert done.code == 0, done.err
+    for line in ("reward: avg - 1.100", "frugal: avg - 1.000", "reward: avg - 1.000", "changed: avg - 1.000", "command_completed: 1.0"):
+        assert line in done.out
+
+
+@pytest.mark.parametrize(("name", "module"), [("price_list", "price_list.py"), ("checked_answers", "checked_answers/__init__.py")])
+def test_they_can_be_installed(name: str, module: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel of each has its code and says what it requires, and everything that it uses is here."""
+    import hatchling.build
+
+    monkeypatch.chdir(FOLDER / name)
+    wheel = workspace / hatchling.build.build_wheel(str(workspace))
+    with open_target(str(wheel), workspace) as target:
+        assert target.root.joinpath(*module.split("/")).is_file()
+        assert check_target(target).is_complete
+    assert requirements_of(wheel).name == name.replace("_", "-")
 
 
 @pytest.mark.usefixtures("importable")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -36,18 +34,13 @@ def make(**kwargs):
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Write the module of an environment, importable until the test ends."""
-    monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
+def write(write_module: Callable[[str, str], None]) -> Callable[..., None]:
+    """Write the module of an environment."""
 
-    def _write(name: str, code: str, *, head: str = HEAD) -> None:
-        (tmp_path / f"{name}.py").write_text(head + code)
+    def write(name: str, code: str, *, head: str = HEAD) -> None:
+        write_module(name, head + code)
 
-    yield _write
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(sys.modules[name].__file__):
-            del sys.modules[name]
+    return write
 
 
 async def test_an_installed_environment(write: Any) -> None:

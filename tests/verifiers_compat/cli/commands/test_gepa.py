@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import logging
 import re
-import subprocess
-import sys
-import threading
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import verifiers_compat as vf
 from tests.interruptions import ctrl_c
-from tests.programs import run_python
-from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve
+from tests.verifiers_compat.cli.options import command_line, declared_options
+from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve, writer
+from verifiers_compat.cli.commands.gepa import app
+from verifiers_compat.gepa import optimize_prompt
+from vfgym.clients.config import PROVIDERS
 from vfgym.model_server import ModelRequest, RequestRefused, scripted
 
 VfGepa = Callable[..., Any]
-SECONDS = 240.0
-"""How long a command may hang before its test fails."""
+
 
 DOUBLES = """
 import verifiers as vf
@@ -30,6 +33,8 @@ from tests.verifiers_compat.gepa import planted
 def load_environment(**kwargs) -> vf.Environment:
     return planted.doubles(**kwargs)
 """
+
+
 ARGUMENTS = ("doubles", "-m", "player", "-M", "writer", "-n", "4", "-N", "4", "-B", "40", "--perfect-score", "1", "-c", "1")
 
 
@@ -65,30 +70,97 @@ def test_prints_and_writes_a_better_prompt(vf_gepa: VfGepa, workspace: Path) -> 
 
 
 def test_a_run_that_was_killed_goes_on(vf_gepa: VfGepa, workspace: Path) -> None:
-    """While it waits for the reflecting model; nothing that was played before is played again."""
-    is_stuck = threading.Event()
+    """While it waits for the reflecting model, from what is on disk then; nothing that was played before is played again."""
 
-    async def gets_stuck(request: ModelRequest) -> str:
-        is_stuck.set()
-        await asyncio.Event().wait()
-        return ""
+    def is_killed(request: ModelRequest) -> str:
+        shutil.copytree("run", "killed")
+        return writer(request)
 
-    code = "import sys; sys.path.insert(0, 'modules'); from verifiers_compat.cli.commands.gepa import main; main()"
-    with serve(writer=gets_stuck) as server:
-        command = [sys.executable, "-c", code, *ARGUMENTS, "-o", "run", "-b", server.openai_url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert is_stuck.wait(SECONDS)
-            finally:
-                process.kill()
-        assert asked(server, "player") == 7
-    assert json.loads(Path("run/report.json").read_text())["is_finished"] is False
+    with serve(writer=is_killed) as server:
+        assert vf_gepa(*ARGUMENTS, "-o", "run", "-b", server.openai_url).code == 0
+    assert json.loads(Path("killed/report.json").read_text())["is_finished"] is False
     with serve() as server:
-        done = vf_gepa(*ARGUMENTS, "-o", "run", "-b", server.openai_url)
+        done = vf_gepa(*ARGUMENTS, "-o", "killed", "-b", server.openai_url)
         assert done.code == 0, done.err
         assert (asked(server, "player"), asked(server, "writer")) == (NUM_ROLLOUTS - 7, 1)
     assert "Score: 0.000 at the start, 1.000 with the best prompt, after 14 rollouts" in done.out
-    assert Path("run/best_prompt.txt").read_text() == WRITTEN
+    assert Path("killed/best_prompt.txt").read_text() == WRITTEN
+
+
+NOWHERE = "http://127.0.0.1:1/v1"
+TOGETHER: dict[str, tuple[str | None, dict[str, Any]]] = {
+    "env_args": ('{"pass_threshold": 0.25}', {"pass_threshold": 0.25}),
+    "endpoints_path": ("registry.toml", {}),
+    "model": ("registered", {"model": "org/registered"}),
+    "api_client_type": ("openai_completions", {"client_type": "openai_completions"}),
+    "api_key_var": ("OWN_KEY", {"api_key_var": "OWN_KEY"}),
+    "headers": ("X-Mine: 4", {"extra_headers": {"X-Mine": "4"}}),
+    "headers_from_state": ("X-Row: answer", {"extra_headers_from_state": {"X-Row": "answer"}}),
+    "max_concurrent": ("5", {"max_concurrent": 5}),
+    "max_tokens": ("6", {}),
+    "temperature": ("0", {}),
+    "sampling_args": ('{"seed": 7}', {"sampling_args": {"max_tokens": 6, "temperature": 0.0, "seed": 7}}),
+    "timeout": ("8", {"timeout_seconds": 8.0}),
+    "extra_env_kwargs": ('{"max_seq_len": 9}', {"max_seq_len": 9}),
+    "verbose": (None, {"level": logging.DEBUG}),
+    "reflection_model": ("other", {"reflection_model": "org/other"}),
+    "system_prompt_file": ("prompt.txt", {"system_prompt": "Begin so."}),
+    "max_calls": ("10", {"max_calls": 10}),
+    "num_train": ("11", {"num_train": 11}),
+    "num_val": ("12", {"num_val": 12}),
+    "minibatch_size": ("13", {"minibatch_size": 13}),
+    "perfect_score": ("0.0", {"perfect_score": 0.0}),
+    "state_columns": ("a,b", {"state_columns": ["a", "b"]}),
+    "seed": ("14", {"seed": 14}),
+    "run_dir": ("there", {"run_dir": Path("there")}),
+}
+"""What each option is given, and what of the run is then so."""
+
+
+@pytest.fixture
+def improved(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What `optimize_prompt` was asked for, with what is in force then."""
+    asked: list[dict[str, Any]] = []
+
+    def record(env: Any, **given: Any) -> None:
+        shown = {name: getattr(env, name) for name in ("pass_threshold", "timeout_seconds", "max_seq_len")}
+        asked.append({**given["client"].model_dump(), **given, **shown, "level": logging.getLogger("verifiers").level})
+        raise vf.Error("recorded")
+
+    monkeypatch.setattr("verifiers_compat.gepa.optimize_prompt", record)
+    monkeypatch.setattr("vfgym.clients.http.reachable.check_reachable", lambda config: asyncio.sleep(0))
+    return asked
+
+
+@pytest.mark.parametrize("spelling", range(3))
+def test_each_option_arrives_where_it_belongs(spelling: int, vf_gepa: VfGepa, improved: list[dict[str, Any]]) -> None:
+    """All together, so that none is taken for another; by each of its names. Those that are not here are in a test of their own."""
+    alone = {"provider", "api_base_url", "env_dir_path", "no_save", "tui", "alias", "debug"}
+    assert declared_options(app).keys() == TOGETHER.keys() | alone
+    Path("prompt.txt").write_text("Begin so.\n")
+    row = '[[endpoint]]\nendpoint_id = "{0}"\nmodel = "org/{0}"\nurl = "{1}"\nkey = "K"\n'
+    Path("registry.toml").write_text("".join(row.format(name, NOWHERE) for name in ("registered", "other")))
+    done = vf_gepa("doubles", *command_line(app, {name: value for name, (value, _) in TOGETHER.items()}, spelling))
+    assert (done.code, "error: recorded" in done.err) == (1, True), done.err
+    [found], expected = improved, {name: value for _, seen in TOGETHER.values() for name, value in seen.items()}
+    assert {name: found[name] for name in expected} == expected
+    assert (found["api_base_url"], found["reflection_client"].api_base_url) == (NOWHERE, NOWHERE)
+    assert inspect.signature(optimize_prompt).parameters.keys() - found.keys() == {"env"}, "whatever can be passed on is"
+
+
+def test_what_is_not_given_is_left_to_the_defaults(vf_gepa: VfGepa, improved: list[dict[str, Any]], workspace: Path) -> None:
+    (workspace / "envs" / "doubles").mkdir(parents=True)
+    for option in ("-b", "--api-base-url"):
+        assert "stopped: nothing was saved" in vf_gepa("doubles", "-m", "m", option, NOWHERE, "--no-save").err
+    for option, folder in (("--env-dir-path", "envs"), ("-p", "envs"), ("--provider", "./envs")):
+        vf_gepa("doubles", "-m", "m", "-b", NOWHERE, option, folder)
+    unsaved, _, *saved = improved
+    vf_gepa("doubles", "-m", "m", "-p", "local", "-b", NOWHERE)
+    assert improved[-1]["api_key_var"] == PROVIDERS["local"].key_var
+    assert {each["run_dir"].parent for each in saved} == {Path("envs/doubles/outputs/gepa/doubles--m")}
+    assert unsaved["run_dir"] is None
+    assert (unsaved["model"], unsaved["reflection_model"], unsaved["system_prompt"], unsaved["sampling_args"]) == ("m", "m", None, {})
+    assert not unsaved.keys() & {"max_calls", "num_train", "num_val", "minibatch_size", "perfect_score", "state_columns", "seed"}
 
 
 @pytest.mark.parametrize("saves", [True, False])
@@ -197,18 +269,3 @@ def test_what_the_user_can_mend_is_one_line(arguments: tuple[str, ...], message:
     assert len([line for line in done.err.splitlines() if line.startswith("error: ")]) == 1
     assert "Traceback" not in done.err
     assert re.search(message, done.err, re.DOTALL)
-
-
-def test_help_loads_nothing_heavy() -> None:
-    program = """
-        import sys
-        from verifiers_compat.cli.commands.gepa import main
-        try:
-            main(["--help"])
-        finally:
-            print(*sys.modules, file=sys.stderr)
-    """
-    done = run_python(program)
-    assert done.returncode == 0
-    assert "--reflection-model" in done.stdout
-    assert not {"gepa", "datasets", "openai", "aiohttp", "anthropic"} & set(done.stderr.split())

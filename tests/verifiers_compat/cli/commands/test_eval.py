@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
-import os
 import re
-import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,14 +15,17 @@ from typing import Any
 import datasets
 import pytest
 
-from verifiers_compat.types import ClientConfig, EvalConfig, EvalRunConfig
-from verifiers_compat.utils.eval_utils import quiet_datasets, run_evaluation, run_evaluations
-from vfgym.model_server import ModelServer, Reply, scripted
-from vfgym.results import ResultsError, load_results
+import verifiers_compat as vf
+from tests.interruptions import ctrl_c
+from tests.verifiers_compat.cli.options import command_line, declared_options
+from verifiers_compat.cli.commands.eval import app
+from verifiers_compat.cli.evals.fields import WITHOUT_EFFECT
+from verifiers_compat.types import EvalConfig
+from vfgym.clients.config import PROVIDERS
+from vfgym.model_server import ModelServer, scripted
+from vfgym.results import load_results
 
 VfEval = Callable[..., Any]
-SECONDS = 240.0
-"""How long a command may hang before its test fails."""
 
 
 def saved(workspace: Path) -> list[Path]:
@@ -69,23 +69,136 @@ def test_an_unknown_model_stops_the_evaluation(vf_eval: VfEval, server: ModelSer
     assert server.num_requests <= 6
 
 
-def test_what_the_options_say_reaches_the_model(vf_eval: VfEval, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+NOWHERE = "http://127.0.0.1:1/v1"
+RECORDER = """
+import logging
+import verifiers as vf
+
+class Env(vf.SingleTurnEnv):
+    async def evaluate(self, client, model, **given):
+        played.append({
+            **client.model_dump(), **given, "model": model, "timeout": self.timeout_seconds, "colour": getattr(self, "colour", None),
+            "size": self.env_args.get("size"), "level": logging.getLogger("verifiers").level,
+        })
+        raise vf.Error("recorded")
+
+played = []
+
+def load_environment(size=0):
+    return Env(dataset=[{"question": "?"}], rubric=vf.Rubric())
+"""
+TOGETHER: dict[str, tuple[str | None, dict[str, Any]]] = {
+    "env_args": ('{"size": 3}', {"size": 3}),
+    "endpoints_path": ("registry.toml", {}),
+    "model": ("registered", {"model": "org/registered"}),
+    "api_client_type": ("openai_completions", {"client_type": "openai_completions"}),
+    "api_key_var": ("OWN_KEY", {"api_key_var": "OWN_KEY"}),
+    "headers": ("X-Mine: 4", {"extra_headers": {"X-Mine": "4"}}),
+    "headers_from_state": ("X-Row: answer", {"extra_headers_from_state": {"X-Row": "answer"}}),
+    "max_concurrent": ("5", {"max_concurrent": 5}),
+    "max_tokens": ("6", {}),
+    "temperature": ("0.0", {}),
+    "sampling_args": ('{"seed": 7}', {"sampling_args": {"max_tokens": 6, "temperature": 0.0, "seed": 7}}),
+    "timeout": ("8", {"timeout": 8.0}),
+    "extra_env_kwargs": ('{"colour": 9}', {"colour": 9}),
+    "verbose": (None, {"level": logging.DEBUG}),
+    "num_examples": ("10", {"num_examples": 10}),
+    "rollouts_per_example": ("11", {"rollouts_per_example": 11}),
+    "max_concurrent_scoring": ("12", {"max_concurrent_scoring": 12}),
+    "output_dir": ("there", {}),
+    "save_results": (None, {"save_results": True}),
+    "state_columns": ("a, b", {"state_columns": ["a", "b"]}),
+    "redo_errors": (None, {"redo_errors": True}),
+    "independent_scoring": (None, {"independent_scoring": True}),
+    "max_retries": ("13", {"max_retries": 13}),
+    "limits": ("tokens=14", {"limits": {"tokens": 14}}),
+    "limits_each": ("turns=15", {"limits_each": {"turns": 15}}),
+    "prices": ("prices.toml", {"prices": "prices.toml"}),
+    "cache": (None, {"cache": True}),
+    "save_to_hf_hub": (None, {"push_to_hf_hub": True}),
+    "hf_hub_dataset_name": ("me/results", {"hf_hub_dataset_name": "me/results"}),
+    "no_interleave_scoring": (None, {}),
+    "num_workers": ("16", {}),
+    "disable_env_server": (None, {}),
+}
+"""What each option is given, and what of the evaluation is then so."""
+ALONE = {"provider", "api_base_url", "resume", "env_dir_path"}
+OF_THE_COMMAND = {"abbreviated_summary", "disable_tui", "fullscreen", "heartbeat_url", "alias", "debug"}
+"""Those that other tests are about."""
+
+
+@pytest.fixture
+def played(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[str, Any]]:
+    """Gives what the environment ``recorder`` was last asked to evaluate. No model is asked."""
+    monkeypatch.setattr("verifiers_compat.cli.evals.runs.check_reachable", lambda config: asyncio.sleep(0))
+    (workspace / "modules" / "recorder.py").write_text(RECORDER)
+    return lambda: dict(sys.modules["recorder"].played.pop())
+
+
+def test_each_option_has_a_value_of_its_own_in_a_test_here() -> None:
+    assert declared_options(app).keys() == TOGETHER.keys() | ALONE | OF_THE_COMMAND
+
+
+@pytest.mark.parametrize("spelling", range(3))
+def test_each_option_arrives_where_it_belongs(
+    spelling: int, vf_eval: VfEval, workspace: Path, played: Callable[[], dict[str, Any]]
+) -> None:
+    """All together, so that none is taken for another; by each of its names."""
+    row = f'[[endpoint]]\nendpoint_id = "registered"\nmodel = "org/registered"\nurl = "{NOWHERE}"\nkey = "K"\n'
+    (workspace / "registry.toml").write_text(row)
+    done = vf_eval("recorder", *command_line(app, {name: value for name, (value, _) in TOGETHER.items()}, spelling))
+    assert (done.code, "error: recorder: recorded" in done.err) == (1, True), done.err
+    found, expected = played(), {name: value for _, seen in TOGETHER.values() for name, value in seen.items()}
+    assert {name: found[name] for name in expected} == expected
+    assert found["api_base_url"] == NOWHERE
+    assert found["results_path"].parent == Path("there/evals/recorder--org--registered")
+    taken = [name for name in inspect.signature(vf.Environment.evaluate).parameters if name in EvalConfig.model_fields]
+    assert {"max_concurrent", "max_retries", "state_columns"} <= set(taken) <= found.keys(), "whatever can be passed on is"
+    notes = [line.split()[1] for line in done.err.splitlines() if line.startswith("note:")]
+    assert notes == [f"--{name.replace('_', '-')}" for name in WITHOUT_EFFECT]
+
+
+def test_options_that_stand_in_for_others_arrive_too(vf_eval: VfEval, workspace: Path, played: Callable[[], dict[str, Any]]) -> None:
+    """A provider, a URL that wins over it, a directory for environments under three names, and a run to resume."""
+    for option in ("--provider", "-p"):
+        vf_eval("recorder", "-m", "m", option, "anthropic")
+        found, place = played(), PROVIDERS["anthropic"]
+        assert [found[name] for name in ("api_base_url", "api_key_var", "client_type")] == [
+            place.url,
+            place.key_var,
+            place.client_type,
+        ]
+    for option in ("--api-base-url", "-b"):
+        vf_eval("recorder", "-m", "m", "-p", "anthropic", option, NOWHERE)
+        found = played()
+        assert (found["api_base_url"], found["api_key_var"]) == (NOWHERE, place.key_var)
+    assert (found["results_path"], found["save_results"]) == (None, False)
+    (workspace / "envs" / "recorder").mkdir(parents=True)
+    for option, folder in (("--env-dir-path", "envs"), ("-p", "envs"), ("--provider", "./envs")):
+        vf_eval("recorder", "-m", "m", "-s", option, folder)
+        assert played()["results_path"].parent == Path("envs/recorder/outputs/evals/recorder--m")
+    for name in ("results.jsonl", "metadata.json"):
+        (workspace / "envs" / name).write_text("")
+    for option in ("--resume", "-R"):
+        vf_eval("recorder", "-m", "m", option, "envs")
+        assert played()["results_path"] == Path("envs")
+
+
+def test_headers_and_keys_are_sent(vf_eval: VfEval, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "secret")
-    done = vf_eval(
-        *("owner/yes-no", "-m", "yes", "-b", server.openai_url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-t", "9", "-T", "0.5"),
-        *("-S", '{"seed": 3}', "--header", "X-Mine: 1", "--header-from-state", "X-Row: example_id", "-c", "1"),
-    )
+    headers = ("--header", "X-Mine: 1", "--header", "X-More: a: b", "--header-from-state", "X-Row: example_id")
+    done = vf_eval("owner/yes-no", "-m", "yes", "-b", server.openai_url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-t", "9", *headers)
     assert done.code == 0, done.err
     (request,) = server.requests
-    assert {name: request.headers[name] for name in ("X-Mine", "X-Row", "Authorization")} == {
-        **{"X-Mine": "1", "X-Row": "0"},
-        "Authorization": "Bearer secret",
+    assert {name: request.headers[name] for name in ("X-Mine", "X-More", "X-Row", "Authorization")} == {
+        **{"X-Mine": "1", "X-More": "a: b", "X-Row": "0", "Authorization": "Bearer secret"},
     }
     assert "X-Session-ID" not in request.headers
-    assert (request.body["max_completion_tokens"], request.body["temperature"], request.body["seed"]) == (9, 0.5, 3)
+    assert request.body["max_completion_tokens"] == 9
 
 
 def test_results_go_where_they_are_asked_to_with_the_columns(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
+    """Nothing is written where nobody asks for it; else below the directory of an environment that is developed here, or the one given."""
     arguments = (
         "yes-no",
         "-m",
@@ -103,21 +216,14 @@ def test_results_go_where_they_are_asked_to_with_the_columns(vf_eval: VfEval, se
     )
     assert vf_eval(*arguments).code == 0
     assert saved(workspace) == []
-    assert vf_eval(*arguments, "-s", "-o", "runs").code == 0
+    done = vf_eval(*arguments, "-s", "-o", "runs")
+    assert done.code == 0
     (path,) = saved(workspace)
     assert path.parent == workspace / "runs" / "evals" / "yes-no--yes"
+    assert f"Results: {path.relative_to(workspace)}" in done.out
     results = load_results(path)
     assert results["metadata"]["env_args"] == {"answer": "no"}
     assert [(row["reward"], row["model"], bool(row["trajectory_id"])) for row in results["outputs"]] == [(0.0, "yes", True)] * 2
-
-
-def test_results_go_beside_an_environment_that_is_developed_here(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    (workspace / "envs" / "yes_no").mkdir(parents=True)
-    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "-s", "-p", "./envs")
-    assert done.code == 0
-    (path,) = saved(workspace)
-    assert path.is_relative_to(workspace / "envs" / "yes_no" / "outputs" / "evals")
-    assert f"Results: {path.relative_to(workspace)}" in done.out
 
 
 def test_attributes_are_set_on_the_environment_once(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
@@ -154,26 +260,6 @@ def test_variants_of_an_endpoint_take_turns(vf_eval: VfEval, server: ModelServer
     assert done.code == 0
     assert (server.num_requests, other.num_requests) == (4, 4)
     assert f"Provider: {places}" in done.out
-
-
-def test_a_group_is_reported_by_environment_though_its_metrics_differ(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    (workspace / "modules" / "grouped.py").write_text(
-        "import verifiers as vf\n"
-        "def short(completion): return 1.0\n"
-        "def long(completion): return 0.0\n"
-        "def load_environment():\n"
-        "    rows = [{'question': '?', 'answer': 'a'}] * 2\n"
-        "    envs = [vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[f])) for f in (short, long)]\n"
-        "    return vf.EnvGroup(envs=envs, env_names=['a', 'b'])\n"
-    )
-    done = vf_eval("grouped", "-m", "yes", "-b", server.openai_url, "-n", "-1", "-r", "2")
-    assert done.code == 0, done.err
-    lines = done.out.splitlines()
-    assert "a: avg - 1.000, std - 0.000, rollouts - 4, errors - 0" in lines
-    assert "b: avg - 0.000, std - 0.000, rollouts - 4, errors - 0" in lines
-
-
-# Several at once
 
 
 def test_a_config_file_runs_several_evaluations(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
@@ -245,21 +331,6 @@ def test_sections_of_a_config_file_configure_taskset_and_harness(vf_eval: VfEval
     assert "'yes-no' failed: its load_environment takes no config, so nobody would read taskset" in done.err
 
 
-def test_evaluations_run_at_the_same_time(vf_eval: VfEval, workspace: Path) -> None:
-    both = threading.Barrier(2, timeout=SECONDS)
-
-    async def meet(request: object) -> str:
-        await asyncio.to_thread(both.wait)  # passes only when both evaluations ask
-        return "yes"
-
-    with ModelServer({"meet": meet}) as server:
-        (workspace / "config.toml").write_text(
-            f'api_base_url = "{server.openai_url}"\nmodel = "meet"\nnum_examples = 1\nrollouts_per_example = 1\n'
-            '[[eval]]\nenv_id = "yes-no"\n[[eval]]\nenv_id = "yes-no"\n'
-        )
-        assert vf_eval("config.toml").code == 0
-
-
 def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
     (workspace / "config.toml").write_text(
         f'api_base_url = "{server.openai_url}"\nnum_examples = 1\nrollouts_per_example = 1\n'
@@ -272,47 +343,34 @@ def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval,
     assert "error: yes-no: cannot write results to file/evals" in done.err
 
 
-# Resuming
-
-
 def test_a_run_that_ctrl_c_stopped_is_saved_and_resumed(vf_eval: VfEval, workspace: Path) -> None:
-    is_stuck = threading.Event()
+    arguments = ["yes-no", "-m", "yes", "-n", "6", "-r", "1", "-a", '{"num_examples": 6}', "-c", "1", "-i"]
+    for saves in (False, True):
+        with ctrl_c() as interrupt:
 
-    async def gets_stuck(request: Any) -> Reply:
-        if request.number > 3:
-            is_stuck.set()
-            await asyncio.Event().wait()
-        return Reply("yes")
+            async def gets_stuck(request: Any, interrupt: Callable[[], None] = interrupt) -> str:
+                if request.number > 3:
+                    interrupt()
+                    await asyncio.Event().wait()
+                return "yes"
 
-    code = "import sys; sys.path.insert(0, 'modules'); from verifiers_compat.cli.commands.eval import main; main()"
-    arguments = ["yes-no", "-m", "yes", "-n", "6", "-r", "1", "-a", '{"num_examples": 6}', "--max-concurrent-generation", "1", "-i"]
-    with ModelServer({"yes": gets_stuck}) as server:
-        command = [sys.executable, "-c", code, *arguments, "-s", "-b", server.openai_url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert is_stuck.wait(SECONDS)
-                process.send_signal(signal.SIGINT)
-                _, err = process.communicate(timeout=SECONDS)
-            finally:
-                process.kill()
-    assert process.returncode == 130, err
+            with ModelServer({"yes": gets_stuck}) as server:
+                done = vf_eval(*arguments, "-b", server.openai_url, *(["-s"] if saves else []))
+        assert done.code == 130
+        assert saves or "stopped: nothing was saved (-s saves)" in done.err
     (path,) = saved(workspace)
-    assert f"stopped: what was finished is in {path.relative_to(workspace)}" in err
+    assert f"stopped: what was finished is in {path.relative_to(workspace)}" in done.err
     assert len(load_results(path)["outputs"]) == 3
 
     with ModelServer({"yes": scripted(["yes"])}) as server:
         done = vf_eval(*arguments, "-b", server.openai_url, "--resume")
-        assert done.code == 0, done.err
-        assert server.num_requests == 3
-    assert saved(workspace) == [path]
-    assert [row["reward"] for row in load_results(path)["outputs"]] == [1.0] * 6
-
-    with ModelServer({"yes": scripted(["yes"])}) as server:
+        assert (done.code, server.num_requests) == (0, 3)
+        assert saved(workspace) == [path]
+        assert [row["reward"] for row in load_results(path)["outputs"]] == [1.0] * 6
         done = vf_eval(*arguments, "-b", server.openai_url, "--resume")
-        assert (done.code, server.num_requests) == (2, 0)
-        assert "there is no run to resume" in done.err
-        done = vf_eval(*arguments, "-b", server.openai_url, "-R", str(path))
-        assert (done.code, server.num_requests) == (0, 0)
+        assert (done.code, "there is no run to resume" in done.err) == (2, True)
+        assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path)).code == 0
+        assert server.num_requests == 3
 
 
 def test_the_run_with_the_same_settings_is_resumed(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
@@ -350,9 +408,6 @@ def test_rollouts_with_an_error_are_played_again_where_that_is_asked_for(vf_eval
         assert server.num_requests == 0
         assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path), "--redo-errors").code == 0
         assert server.num_requests == 2
-
-
-# What goes wrong
 
 
 def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspace: Path) -> None:
@@ -393,32 +448,7 @@ def test_what_the_user_can_mend_is_one_line(vf_eval: VfEval, arguments: tuple[st
     assert re.search(message, done.err, re.DOTALL)
 
 
-def test_debug_shows_the_traceback(vf_eval: VfEval) -> None:
-    done = vf_eval("yes-no", "-a", "{", "--debug")
-    assert done.code == 1
-    assert re.search("Traceback.*must be JSON", done.err, re.DOTALL)
-
-
-def test_options_that_cannot_mean_anything_here_are_named(vf_eval: VfEval, server: ModelServer) -> None:
-    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "-w", "4", "--disable-env-server", "-N")
-    assert done.code == 0
-    assert [line.split()[1] for line in done.err.splitlines() if line.startswith("note:")] == [
-        *("--no-interleave-scoring", "--num-workers", "--disable-env-server")
-    ]
-
-
-def test_a_heartbeat_is_sent(vf_eval: VfEval, server: ModelServer) -> None:
-    done = vf_eval(
-        "yes-no", "-m", "yes", "-b", server.openai_url, "-n", "4", "-r", "3", "-c", "1", "--heartbeat-url", f"{server.url}/health"
-    )
-    assert done.code == 0
-    assert [request.path for request in server.requests].count("/health") == 1
-
-
-# Where `verifiers` itself is installed
-
-
-def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(server: ModelServer, workspace: Path) -> None:
+def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
     peer = workspace / "modules" / "verifiers"
     peer.mkdir()
     (peer / "__init__.py").write_text("class Environment:\n    def generate(self): ...\n")
@@ -428,70 +458,14 @@ def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(server: Mod
         "    if not hasattr(vf, 'SingleTurnEnv'): return vf.Environment()\n"
         "    return vf.SingleTurnEnv(dataset=[{'question': '?'}], rubric=vf.Rubric(funcs=[lambda completion: 1.0]))\n"
     )
-    command = [sys.executable, "-m", "verifiers_compat.cli.commands.eval", "foreign", "-m", "yes", "-b", server.openai_url, "-r", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(workspace / "modules")}
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
-
-    refused = run()
-    assert refused.returncode == 2
-    assert "with --alias, which lets" in refused.stderr
-    done = run("--alias")
-    assert done.returncode == 0, done.stderr
-    assert "reward: avg - 1.000" in done.stdout
-
-
-# From Python
-
-
-def frozen_lake(server: ModelServer, **fields: Any) -> EvalConfig:
-    return EvalConfig(
-        env_id="gymnasium/FrozenLake-v1",
-        env_args={"max_turns": 1},
-        model="yes",
-        client_config=ClientConfig(api_base_url=server.openai_url, api_key="none"),
-        num_examples=2,
-        rollouts_per_example=2,
-        max_concurrent=2,
-        **fields,
-    )
-
-
-async def test_run_evaluation_gives_the_results(server: ModelServer) -> None:
-    progress: list[int] = []
-    config = frozen_lake(server)
-    results = await run_evaluation(config, on_progress=lambda every, new, metadata: progress.append(len(new)))
-    assert len(results["outputs"]) == sum(progress) == 4
-    assert json.loads(json.dumps(results["metadata"]["env_args"])) == {"max_turns": 1}
-    with pytest.raises(ValueError, match="there is none"):
-        await run_evaluation(config, on_log_file=print)
-
-
-async def test_run_evaluations_prints_what_came_out_and_raises_what_went_wrong(
-    server: ModelServer, workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = await run_evaluations(EvalRunConfig(evals=[frozen_lake(server), frozen_lake(server, independent_scoring=True)]))
-    assert [len(each["outputs"]) for each in results] == [4, 4]
-    assert capsys.readouterr().out.count("--- Evaluation ---") == 2
-    (workspace / "file").write_text("no directory")
-    with pytest.raises(ResultsError, match="file"):
-        await run_evaluations(EvalRunConfig(evals=[frozen_lake(server, save_results=True, output_dir="file"), frozen_lake(server)]))
-    assert capsys.readouterr().out.count("--- Evaluation ---") == 1
-
-
-def test_there_is_no_full_screen_display() -> None:
-    with pytest.raises(ImportError, match="run_evaluations prints plain text"):
-        from verifiers_compat.utils.eval_utils import run_evaluations_tui  # noqa: F401
-
-
-def test_datasets_are_quiet_inside_a_with() -> None:
-    before, had_no_bars = logging.getLogger("datasets").level, datasets.are_progress_bars_disabled()
-    with quiet_datasets():
-        assert datasets.are_progress_bars_disabled()
-        assert logging.getLogger("datasets").level == logging.ERROR
-    assert datasets.are_progress_bars_disabled() == had_no_bars
-    assert logging.getLogger("datasets").level == before
+    command = ("foreign", "-m", "yes", "-b", server.openai_url, "-r", "1")
+    refused = vf_eval(*command)
+    assert (refused.code, "with --alias, which lets" in refused.err) == (2, True), refused.err
+    for name in ("foreign", "verifiers"):
+        del sys.modules[name]
+    done = vf_eval(*command, "--alias")
+    assert done.code == 0, done.err
+    assert "reward: avg - 1.000" in done.out
 
 
 def test_results_are_pushed_to_the_hub_where_that_is_asked_for(

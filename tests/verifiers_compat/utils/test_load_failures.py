@@ -1,18 +1,16 @@
-"""Packages that cannot be loaded: ``vf-eval`` and ``load_environment`` say which, what failed, where, and what to do, in one line."""
+"""Packages that cannot be loaded: ``load_environment`` says which, what failed, where, and what to do, in one line."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from verifiers_compat.alias import install
 from verifiers_compat.utils.config_utils import MissingKeyError
-from verifiers_compat.utils.env_utils import EnvironmentLoadError, load_environment
-from vfgym.errors import ConfigurationError
+from verifiers_compat.utils.env_utils import load_environment
+from verifiers_compat.utils.load_failures import EnvironmentLoadError, describe_failure, report_failures
+from vfgym.errors import ConfigurationError, ToolError
 
 FETCH = "import urllib.request\n    urllib.request.urlopen('http://127.0.0.1:{port}/data')"
 
@@ -66,34 +64,40 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_error_names_the_package_and_what_to_do(case: str, workspace: Path, closed_port: int, vf_eval: Callable[..., Any]) -> None:
+@pytest.mark.usefixtures("vf")
+def test_the_error_names_the_package_and_what_to_do(case: str, write_module: Callable[..., None], closed_port: int) -> None:
     code, kind, words = CASES[case]
-    (workspace / "modules" / "broken_env.py").write_text("import verifiers as vf\n" + code.replace("{port}", str(closed_port)))
-    install()
+    write_module("broken_env", "import verifiers as vf\n" + code.replace("{port}", str(closed_port)))
     with pytest.raises(kind) as caught:
         load_environment("broken-env")
-    done = vf_eval("broken-env", "-m", "none", "-b", "http://127.0.0.1:1/v1")
-    assert done.code == 2
-    assert done.err == f"error: {caught.value}\n"
-    assert "'broken-env'" in done.err
+    told = str(caught.value)
+    assert "'broken-env'" in told
+    assert "\n" not in told
     for word in words:
-        assert word in done.err
+        assert word in told
+    assert caught.value.__cause__ is not None or kind is MissingKeyError
 
 
-def test_a_data_set_that_is_built_later_is_reported_alike(workspace: Path, closed_port: int, vf_eval: Callable[..., Any]) -> None:
-    rows = f"def rows():\n    {FETCH.format(port=closed_port)}\n"
-    code = f"import verifiers as vf\n{rows}def load_environment():\n    return vf.SingleTurnEnv(dataset=rows)"
-    (workspace / "modules" / "later_env.py").write_text(code)
-    done = vf_eval("later-env", "-m", "none", "-b", "http://127.0.0.1:1/v1")
-    assert done.code == 2
-    assert done.err.startswith("error: the dataset of 'later-env' cannot be built: URLError: ")
-    assert "(later_env.py:4)" in done.err
-    assert done.err.count("\n") == 1
+def test_only_what_an_environments_code_raises_is_turned() -> None:
+    """An error of the library passes, as what ends a program does; the cause is what was raised."""
+    for error in (ToolError("x"), KeyboardInterrupt(), SystemExit(3)):
+        with pytest.raises(type(error)) as caught, report_failures("an-env"):
+            raise error
+        assert caught.value is error
+    cause = KeyError("x")
+    with (
+        pytest.raises(EnvironmentLoadError, match=r"^doing the environment 'an-env' failed: KeyError: 'x'$") as failed,
+        report_failures("an-env", "doing"),
+    ):
+        raise cause
+    assert failed.value.__cause__ is cause
 
 
-def test_the_traceback_is_there_for_those_who_ask(workspace: Path, vf_eval: Callable[..., Any]) -> None:
-    (workspace / "modules" / "broken_env.py").write_text("1 / 0")
-    done = vf_eval("broken-env", "-m", "none", "--debug")
-    assert done.code == 1
-    assert "ZeroDivisionError" in done.err
-    assert "Traceback" in done.err
+def test_a_failure_is_one_line_of_bounded_length() -> None:
+    assert describe_failure(ValueError(""), "an-env") == "ValueError"
+    assert describe_failure(ValueError("one.\n two. "), "an-env") == "ValueError: one. two"
+    assert len(describe_failure(ValueError("word " * 1000), "an-env")) < 600
+    network = ValueError("mine")
+    network.__cause__ = ConnectionRefusedError("no")
+    assert "HF_HUB_OFFLINE=1" in describe_failure(network, "an-env")
+    assert "HF_HUB_OFFLINE=1" not in describe_failure(OSError("no such file"), "an-env")

@@ -1,0 +1,43 @@
+"""What has to be installed for what a package imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from verifiers_compat.cli.packages.check import Report
+from verifiers_compat.cli.packages.needs import is_installed
+
+
+def test_what_verifiers_brings_is_added_and_the_rest_is_named(check: Callable[..., Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verifiers_compat.cli.packages.needs.is_installed", lambda module: module in ("numpy", "helpers"))
+    report = check(
+        "import os, json, numpy.linalg, helpers\nimport agents, yaml, left_pad\nimport sibling\nimport verifiers\n"
+        "def f():\n    from tenacity import retry\n",
+        ["verifiers", "PyYAML", "no-such-distribution"],
+        **{"sibling.py": "import json\n"},
+    )
+    found = {each.module: (each.status, each.requirement) for each in report.imports}
+    assert found == {
+        "agents": ("added", "openai-agents>=0.0.7"),
+        "helpers": ("installed", None),
+        "left_pad": ("unsure", None),  # what no-such-distribution brings, nobody knows here
+        "numpy": ("installed", "numpy"),
+        "tenacity": ("added", "tenacity>=8.5"),
+        "yaml": ("required", "pyyaml"),
+    }
+    assert report.is_complete
+    report = check("import left_pad", ["verifiers"])
+    assert [each.status for each in report.imports] == ["missing"]
+    assert not report.is_complete
+
+
+def test_a_directory_is_not_a_library(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where it is on the path, as the current directory may be."""
+    Path("agents").mkdir()
+    monkeypatch.syspath_prepend(str(workspace))
+    assert not is_installed("agents")
+    assert not is_installed("no_such_module")
+    assert is_installed("numpy")

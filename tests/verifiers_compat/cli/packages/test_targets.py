@@ -1,0 +1,60 @@
+"""Where a package is: a directory, a wheel, an sdist, or a name."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.verifiers_compat.cli.packages.reports import LOADER, names_of
+from verifiers_compat.cli.packages.check import check_target
+from verifiers_compat.cli.packages.targets import open_target
+from vfgym.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("form", ["folder", "wheel", "sdist"])
+def test_a_package_is_read_in_each_form(write: Callable[..., Path], workspace: Path, form: str) -> None:
+    folder = write("word-count", {"word_count.py": "import verifiers as vf\nvf.BrowserEnv" + LOADER})
+    given = str(folder)
+    if form == "wheel":
+        given = "word_count-0.1.0-py3-none-any.whl"
+        with zipfile.ZipFile(given, "w") as archive:
+            archive.write(folder / "word_count.py", "word_count.py")
+            archive.writestr(
+                "word_count-0.1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: word-count\nRequires-Dist: verifiers[ta]\n"
+            )
+    elif form == "sdist":
+        given = "word_count-0.1.0.tar.gz"
+        with tarfile.open(given, "w:gz") as archive:
+            archive.add(folder, "word_count-0.1.0")
+    with open_target(given, Path("environments")) as target:
+        report = check_target(target)
+    assert report.package == "word-count"
+    assert list(names_of(report)) == ["BrowserEnv"]
+    assert report.absent[0].places == ["word_count.py:2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no.tar.gz", "there is no sdist no.tar.gz"),
+        ("bad.tar.gz", "cannot be read as an sdist"),
+        ("bad.whl", "cannot be read as a wheel"),
+        ("two.tar.gz", "must hold one directory, and holds 2 entries"),
+        ("./nowhere/at/all", "there is no directory ./nowhere/at/all"),
+        ("./empty", "is not a project: it has no pyproject.toml"),
+        ("owner/word-count", "hosted hub"),
+    ],
+)
+def test_what_is_not_a_package_is_refused(workspace: Path, name: str, problem: str) -> None:
+    Path("bad.tar.gz").write_text("x")
+    Path("bad.whl").write_text("x")
+    Path("empty").mkdir()
+    with tarfile.open("two.tar.gz", "w:gz") as archive:
+        archive.add("bad.whl")
+        archive.add("bad.tar.gz")
+    with pytest.raises(ConfigurationError, match=problem), open_target(name, Path("environments")) as target:
+        check_target(target)
