@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import copy
 import importlib.util
-import json
 import logging
-import threading
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -20,16 +17,24 @@ from gymnasium.vector import SyncVectorEnv
 
 from vfgym.agents.base import seat_of
 from vfgym.aio.background import wait
-from vfgym.bounded_json import parse_json
 from vfgym.checks.comparison import Broken, Promise
+from vfgym.checks.episodes import (
+    SILLY_ANSWERS,
+    as_plain,
+    episode_of,
+    expect_same_episodes,
+    play_episode,
+    record_episodes,
+    timings_of,
+)
+from vfgym.checks.kept_log import log_kept
 from vfgym.checks.round_trips import round_trips
 from vfgym.clients.scripted import ScriptedClient
 from vfgym.envs import ChatEnv
 from vfgym.envs.seat import EpisodeSeat
-from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, InvalidAction, OverlongPromptError
 from vfgym.foreign import mute_warnings
-from vfgym.messages import AssistantMessage, Response, ToolCall
+from vfgym.messages import Response
 from vfgym.rubrics.scoring import Score, apply_score
 from vfgym.runs.replicas import as_env, make_env
 from vfgym.state import State
@@ -39,20 +44,9 @@ from vfgym.wrappers.to_chat import to_chat
 
 logger = logging.getLogger(__name__)
 
-_LONGEST = 30
-"""Turns after which a checked episode is cut off."""
-
 _LONGEST_MESSAGE = 150
 """Characters of what the log says in the detail of a check."""
 
-_SILLY: tuple[Any, ...] = (
-    "",
-    "\x00 \N{PILE OF POO}" * 50,
-    AssistantMessage(None),
-    AssistantMessage(None, tool_calls=[ToolCall("1", "no_such_tool", "{}")]),
-    {"role": "assistant", "content": [{"type": "text", "text": "parts"}]},
-    AssistantMessage("", tool_calls=[ToolCall("1", "x", "{not json"), ToolCall("1", "x", "[1]")]),
-)
 _NO_ACTIONS: tuple[Any, ...] = (None, 7, [], {"role": "user", "content": "I am no assistant"}, {"content": "no role"})
 
 
@@ -80,38 +74,85 @@ def check_environment(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> l
     Raises:
         ConfigurationError: If there is no chat environment to check.
     """
-    make_one = _maker(env)
-    made: list[gym.Env[Any, Any]] = []
+    checked = CheckedEnvironment(env)
+    return [checked.carry_out(promise) for promise in checked.list_promises()]
 
-    def make() -> gym.Env[Any, Any]:
-        made.append(make_one())
-        return made[-1]
 
-    probe = make_one()
-    spec, definition = probe.spec, seat_of(probe).definition
-    probe.close()
-    if definition.requires_group_rollouts:
-        return [Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")]
-    promises: list[Promise] = [
-        ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
-        ("replays the same episodes under a seed", lambda: _replays(make)),
-        ("accepts every member of its action space", lambda: _accepts_members(make)),
-        ("refuses what is not an action, and leaves the episode as it was", lambda: _refuses_others(make)),
-        ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
-        ("its reward functions score any answer, and an episode without one", lambda: _scores_all(make)),
-        ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
-        ("tells no answer in info", lambda: _keeps_the_answer(make)),
-        ("forks do not see each other's episodes", lambda: _forks_apart(make)),
-        ("step() and rollout() give equal states", lambda: _same_states_both_ways(make)),
-        ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
-    ]
-    if isinstance(definition, GymnasiumGame | PettingZooEnv):
-        promises.append(("tells what its actions and observations are", lambda: _is_playable(definition)))
-    promises += round_trips(definition, make)
-    if spec is not None:
-        promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
-    known: set[str] = set()
-    return [_carry_out(promise, check, made, known) for promise, check in promises]
+class CheckedEnvironment:
+    """An environment that is made anew for each check."""
+
+    def __init__(self, env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> None:
+        """Make it once, to see which promises concern it.
+
+        Args:
+            env: As for `check_environment`.
+
+        Raises:
+            ConfigurationError: If there is no chat environment to check.
+        """
+        self._make_one = _maker(env)
+        self._made: list[gym.Env[Any, Any]] = []
+        """What was made for the check that runs."""
+        self._known: set[str] = set()
+        """What earlier checks have told of the log."""
+        probe = self._make_one()
+        self.spec, self.definition = probe.spec, seat_of(probe).definition
+        probe.close()
+
+    def make(self) -> gym.Env[Any, Any]:
+        """Make the environment, for the check that runs."""
+        self._made.append(self._make_one())
+        return self._made[-1]
+
+    def list_promises(self) -> list[Promise]:
+        """Return the promises of the library that concern this environment."""
+        make, definition, spec = self.make, self.definition, self.spec
+        if definition.requires_group_rollouts:
+            return [("can be stepped alone", _cannot_be_stepped)]
+        promises: list[Promise] = [
+            ("passes gymnasium's check_env without a warning", lambda: _check_env(make)),
+            ("replays the same episodes under a seed", lambda: _replays(make)),
+            ("accepts every member of its action space", lambda: _accepts_members(make)),
+            ("refuses what is not an action, and leaves the episode as it was", lambda: _refuses_others(make)),
+            ("its step rewards add up to the rubric's score", lambda: _adds_up(make)),
+            ("its reward functions score any answer, and an episode without one", lambda: _scores_all(make)),
+            ("calls each reward function and each cleanup handler once for an episode", lambda: _calls_once(make)),
+            ("tells no answer in info", lambda: _keeps_the_answer(make)),
+            ("forks do not see each other's episodes", lambda: _forks_apart(make)),
+            ("step() and rollout() give equal states", lambda: _same_states_both_ways(make)),
+            ("runs in SyncVectorEnv", lambda: _vectorizes(make)),
+        ]
+        if isinstance(definition, GymnasiumGame | PettingZooEnv):
+            promises.append(("tells what its actions and observations are", lambda: _is_playable(definition)))
+        promises += round_trips(definition, make)
+        if spec is not None:
+            promises.insert(1, ("its spec survives JSON", lambda: _survives_json(spec)))
+        return promises
+
+    def carry_out(self, promise: Promise) -> Check:
+        """Carry out one check, and close the environments that it made, however it ended."""
+        name, check = promise
+        with log_kept() as records:
+            try:
+                detail, passed = check(), True
+            except Exception as error:
+                detail, passed = str(error) if isinstance(error, Broken) else repr(error), False
+            finally:
+                while self._made:
+                    with contextlib.suppress(Exception):
+                        self._made.pop().close()
+        new = []
+        for record in records:
+            logger.debug("while it was checked that it %s: %s", name, record.getMessage(), exc_info=record.exc_info)
+            told = record.getMessage().partition("\n")[0][:_LONGEST_MESSAGE]
+            if record.levelno >= logging.WARNING and told not in self._known:
+                self._known.add(told)
+                new.append(told)
+        return Check(name, passed, "; ".join([*([detail] if detail else []), *(f"logged: {told}" for told in new)]))
+
+
+def _cannot_be_stepped() -> str:
+    raise Broken("the rubric scores whole groups: evaluate it with rollouts_per_example > 1")
 
 
 def _maker(env: str | EnvSpec | Callable[[], gym.Env[Any, Any]]) -> Callable[[], gym.Env[Any, Any]]:
@@ -134,108 +175,6 @@ def _make_chat(source: str | EnvSpec) -> gym.Env[Any, Any]:
         return as_env(to_chat(source))
 
 
-def _carry_out(promise: str, check: Callable[[], str], made: list[gym.Env[Any, Any]], known: set[str]) -> Check:
-    """Carry out one check, and close the environments that it made, however it ended.
-
-    Args:
-        promise: What is promised.
-        check: The check.
-        made: The environments that were made for it.
-        known: What other checks have told of the log.
-    """
-    with _log_kept() as records:
-        try:
-            detail, passed = check(), True
-        except Exception as error:
-            detail, passed = str(error) if isinstance(error, Broken) else repr(error), False
-        finally:
-            while made:
-                with contextlib.suppress(Exception):
-                    made.pop().close()
-    new = []
-    for record in records:
-        logger.debug("while it was checked that it %s: %s", promise, record.getMessage(), exc_info=record.exc_info)
-        told = record.getMessage().partition("\n")[0][:_LONGEST_MESSAGE]
-        if record.levelno >= logging.WARNING and told not in known:
-            known.add(told)
-            new.append(told)
-    return Check(promise, passed, "; ".join([*([detail] if detail else []), *(f"logged: {told}" for told in new)]))
-
-
-_RECORDS: contextvars.ContextVar[list[logging.LogRecord] | None] = contextvars.ContextVar("records", default=None)
-"""What was logged for the check that the running code is part of; None where it is part of none."""
-
-
-@contextlib.contextmanager
-def _log_kept() -> Iterator[list[logging.LogRecord]]:
-    """Keep what the library logs for a check, instead of showing it.
-
-    Context variables tell what is for the check: they reach the tasks that it starts, on the background loop too, and the threads
-    of `vfgym.aio.threads`. Threads that an environment starts itself do not have them, nor do tasks that were running before: what is
-    logged there is shown, as is all that others log meanwhile.
-    """
-    records: list[logging.LogRecord] = []
-    token = _RECORDS.set(records)
-    try:
-        with _SORTER.installed():
-            yield records
-    finally:
-        _RECORDS.reset(token)
-
-
-class _Sorter(logging.Handler):
-    """Takes the place of the handlers of the library's logger: keeps the records of checks, and hands on all others."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._library = logging.getLogger("vfgym")
-        self._usual = logging.Logger(self._library.name)
-        """A logger with the handlers that the library's has at other times."""
-        self._num_checks = 0
-        self._installing = threading.Lock()
-
-    @contextlib.contextmanager
-    def installed(self) -> Iterator[None]:
-        """Sort what is logged until the last of the checks that run at once is done."""
-        library, usual = self._library, self._usual
-        with self._installing:
-            if self._num_checks == 0:
-                usual.parent, usual.handlers, usual.propagate = library.parent, library.handlers, library.propagate
-                library.handlers, library.propagate = [self], False
-            self._num_checks += 1
-        try:
-            yield
-        finally:
-            with self._installing:
-                self._num_checks -= 1
-                if self._num_checks == 0:
-                    library.handlers, library.propagate = usual.handlers, usual.propagate
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        """Sort a record, without this handler's lock: those behind it lock what they need to."""
-        self.emit(record)
-        return True
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record, or do with it what the library's logger would."""
-        records = _RECORDS.get()
-        if records is None:
-            self._usual.callHandlers(record)
-        else:
-            records.append(record)
-
-
-_SORTER = _Sorter()
-
-
-def _episode(env: gym.Env[Any, Any]) -> BaseEpisode:
-    """Return the episode that an environment has begun."""
-    episode = seat_of(env).episode
-    if episode is None:
-        raise Broken("reset() began no episode")
-    return episode
-
-
 def _check_env(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     with warnings.catch_warnings():
@@ -253,56 +192,22 @@ def _survives_json(spec: EnvSpec) -> str:
     return ""
 
 
-def _play(env: gym.Env[Any, Any], seed: int | None, actions: list[Any] | None = None) -> list[Any]:
-    """Play one episode with sampled (or given) actions, and return all that came back."""
-    history: list[Any] = [env.reset(seed=seed)]
-    for turn in range(_LONGEST):
-        action = env.action_space.sample() if actions is None else actions[turn]
-        result = env.step(action)
-        history.append((action, *result))
-        if result[2] or result[3]:
-            break
-    return history
-
-
-def _plain(value: Any, timings: Collection[str] = ()) -> Any:
-    """Return a value as JSON data, in which the metrics with these names are left out."""
-    plain = parse_json(json.dumps(value, default=lambda other: other.tolist() if hasattr(other, "tolist") else repr(other)))
-    return _without(plain, timings) if timings else plain
-
-
-def _without(plain: Any, names: Collection[str]) -> Any:
-    if isinstance(plain, dict):
-        return {name: _without(value, names) for name, value in plain.items() if name not in names}
-    return [_without(item, names) for item in plain] if isinstance(plain, list) else plain
-
-
-def _timings_of(env: gym.Env[Any, Any]) -> list[str]:
-    return seat_of(env).definition.rubric.timing_names
-
-
 def _replays(make: Callable[[], gym.Env[Any, Any]]) -> str:
-    episodes: list[Any] = []
-    for _ in range(2):
-        env = make()
-        env.action_space.seed(7)
-        episodes.append([_plain(_play(env, seed), _timings_of(env)) for seed in (3, None, None)])
-        env.close()
-    if episodes[0] != episodes[1]:
-        raise Broken("two runs from the same seed differ")
-    return f"{len(episodes[0])} episodes"
+    first, second = (record_episodes(make()) for _ in range(2))
+    expect_same_episodes(first, second, "two runs")
+    return f"{len(first)} episodes"
 
 
 def _accepts_members(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
-    for action in _SILLY:
+    for action in SILLY_ANSWERS:
         if action not in env.action_space:
             raise Broken(f"{action!r:.80} is an assistant message, but not in the action space")
         env.reset(seed=0)
         observation, reward, *_ = env.step(action)
         if observation not in env.observation_space or not isinstance(reward, float):
             raise Broken(f"{action!r:.80} gave an observation outside its space, or a reward that is not a float")
-    return f"{len(_SILLY)} silly answers"
+    return f"{len(SILLY_ANSWERS)} silly answers"
 
 
 def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
@@ -316,7 +221,7 @@ def _refuses_others(make: Callable[[], gym.Env[Any, Any]]) -> str:
         except InvalidAction:
             continue
         raise Broken(f"{action!r} was accepted")
-    if _episode(env).conversation() != before:
+    if episode_of(env).conversation() != before:
         raise Broken("the episode changed")
     return f"{len(_NO_ACTIONS)} wrong answers"
 
@@ -326,11 +231,11 @@ def _adds_up(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env.action_space.seed(1)
     for seed in range(3):
         total = 0.0
-        for turn in _play(env, seed)[1:]:
+        for turn in play_episode(env, seed)[1:]:
             total += turn[2]
-        if not _episode(env).is_over:
+        if not episode_of(env).is_over:
             total += seat_of(env).truncate().reward
-        score = _episode(env).state["reward"]
+        score = episode_of(env).state["reward"]
         if total != score:
             raise Broken(f"the steps emitted {total}, the score is {score}")
     return "3 episodes"
@@ -341,26 +246,26 @@ def _scores_all(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     env.action_space.seed(1)
     sampled = tuple(env.action_space.sample() for _ in range(3))
-    for answers in ((), *((answer,) for answer in (*_SILLY, *sampled))):
+    for answers in ((), *((answer,) for answer in (*SILLY_ANSWERS, *sampled))):
         env.reset(seed=0)
         for answer in answers:
             env.step(answer)
         seat = seat_of(env)
-        if not _episode(env).is_over:
+        if not episode_of(env).is_over:
             seat.truncate()
-        state = _episode(env).state
+        state = episode_of(env).state
         if state.has_reward_error:
             what = "; ".join(f"{name} raised {error}" for name, error in state["metrics_errors"].items())
             where = f"after the answer {answers[0]!r:.80}" if answers else "in an episode that ended before the first answer"
             raise Broken(f"{what} {where}: return a number there, too, 0.0 say")
-    return f"{1 + len(_SILLY) + len(sampled)} episodes"
+    return f"{1 + len(SILLY_ANSWERS) + len(sampled)} episodes"
 
 
 def _keeps_the_answer(make: Callable[[], gym.Env[Any, Any]]) -> str:
     env = make()
     _, info = env.reset(seed=0)
-    answer = _episode(env).state.get("answer")
-    infos = [info, *(turn[5] for turn in _play(env, 0)[1:])]
+    answer = episode_of(env).state.get("answer")
+    infos = [info, *(turn[5] for turn in play_episode(env, 0)[1:])]
     for told in infos:
         if "answer" in told or any(_holds(value, answer) for key, value in told.items() if key not in ("tools", "metrics", "error")):
             raise Broken(f"the answer {answer!r} stands in info")
@@ -383,7 +288,7 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
     for seed in (5, 6):
         seat = first.fork()
         seat.action_space.seed(seed)
-        alone.append(_play(seat, seed))
+        alone.append(play_episode(seat, seed))
         seat.close()
     seats = [first.fork(), first.fork()]
     together: list[list[Any]] = [[seat.reset(seed=seed)] for seat, seed in zip(seats, (5, 6), strict=True)]
@@ -393,8 +298,8 @@ def _forks_apart(make: Callable[[], gym.Env[Any, Any]]) -> str:
                 played.append((history[turn][0], *seat.step(history[turn][0])))
     for seat in seats:
         seat.close()
-    timings = _timings_of(env)
-    if _plain(alone, timings) != _plain(together, timings):
+    timings = timings_of(env)
+    if as_plain(alone, timings) != as_plain(together, timings):
         raise Broken("two forks played in turns differ from the same two played one after the other")
     return "2 forks"
 
@@ -404,7 +309,7 @@ def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
     definition = seat_of(env).definition
     seat = seat_of(env).fork()  # without the wrappers, which a rollout knows nothing of
     seat.action_space.seed(11)
-    history = _play(seat, 0)
+    history = play_episode(seat, 0)
     options = {"example_id": history[0][1]["example_id"]}
     actions = [turn[0] for turn in history[1:]]
     seat.reset(seed=0, options=options)
@@ -413,13 +318,13 @@ def _same_states_both_ways(make: Callable[[], gym.Env[Any, Any]]) -> str:
         seat.step(action)
     if not data_equivalence(before, seat.np_random.bit_generator.state):
         return "not compared: its episodes draw from state.rng, which a rollout has no seed for"
-    episode = _episode(seat)
+    episode = episode_of(seat)
     if not episode.is_over:
         seat.fail(OverlongPromptError(_CUT_OFF))
-    timings = _timings_of(env)
+    timings = timings_of(env)
     rolled = wait(_play_rollout(definition, definition.choose_task(None, options) or {}, actions))
     for key in _COMPARED:
-        if _plain(episode.state.get(key), timings) != _plain(rolled.get(key), timings):
+        if as_plain(episode.state.get(key), timings) != as_plain(rolled.get(key), timings):
             raise Broken(f"state[{key!r}] is {episode.state.get(key)!r:.100} when stepped and {rolled.get(key)!r:.100} when rolled out")
     seat.close()
     return f"{len(actions)} turn(s)"
@@ -508,7 +413,7 @@ def _calls_once(make: Callable[[], gym.Env[Any, Any]]) -> str:
     seat = seat_of(env)
     with _count_calls(seat.definition) as counted:
         env.action_space.seed(5)
-        turns = len(_play(env, 0)) - 1
+        turns = len(play_episode(env, 0)) - 1
         seat.truncate()  # one that is over already is left as it is
         _expect_calls(counted, "an episode that was played", is_scored=seat.definition.score_rollouts, turns=turns)
         env.reset(seed=1)
