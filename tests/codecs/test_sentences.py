@@ -1,0 +1,91 @@
+"""What is said around a mark: corrections, questions, other people's moves, and what is not to be done."""
+
+from __future__ import annotations
+
+import pytest
+
+from vfgym.codecs.labels import MarkedPart
+from vfgym.codecs.sentences import is_doubtful, is_taken_back, turns, without_corrected, words_in
+
+
+def test_words_are_folded_and_have_no_apostrophes() -> None:
+    assert words_in("Don\u2019t GO 2 steps, it's n't_x \u00c9t\u00e9") == [
+        "do",
+        "not",
+        "go",
+        "steps",
+        "its",
+        "n",
+        "t",
+        "x",
+        "\u00e9t\u00e9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("remark", "is_turned", "is_turned_as_reason"),
+    [
+        ("it is free", False, False),
+        ("or right", True, True),
+        ("if it is free", True, True),
+        ("the right is not free", True, False),
+        ("it isn't far", True, False),
+        ("is it free", False, False),
+        ("free?", True, True),
+        ("\u7a7a\u3044\u3066\u3044\u308b", False, False),
+        ("\u6216\u8005\u53f3", True, True),
+        ("\u274c", True, True),
+        ("", False, False),
+    ],
+)
+def test_alternatives_conditions_doubts_and_negations_turn_what_they_are_said_of(
+    remark: str, is_turned: bool, is_turned_as_reason: bool
+) -> None:
+    assert (turns(remark), turns(remark, may_say_what_is_not=True)) == (is_turned, is_turned_as_reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in_doubt"),
+    [
+        ("I play {}.", False),
+        ("I play {}?", True),
+        ("Should I play {} now? I see.", True),
+        ("Is it far? I play {}.", False),
+        ("I must not play {}.", True),
+        ("It is not far, so I play {}.", False),
+        ("What I must not forget: {}", False),
+        ("For example, {}.", True),
+        ("e.g. {}", True),
+        ("My opponent played {}.", True),
+        ("{} Wait, that is wrong.", True),
+        ("{} is not what I play.", True),
+        ("{}\nIt is not far.", False),
+        ("No!\n{} it is", False),
+        ("(1) {}", False),
+        ("I will not crash. " + "So it goes on and on, " * 20 + "and I play {}.", False),
+    ],
+)
+def test_a_mark_is_in_doubt_by_its_sentence(text: str, is_in_doubt: bool) -> None:
+    before, _, after = text.partition("{}")
+    assert is_doubtful(f"{before}[4]{after}", len(before), len(before) + 3) is is_in_doubt
+
+
+def test_what_is_corrected_does_not_count() -> None:
+    def kept(text: str) -> list[str]:
+        marks = [MarkedPart(each, start := text.index(f"[{each}]"), start + 3) for each in "123" if f"[{each}]" in text]
+        return [mark.content for mark in without_corrected(text, marks)]
+
+    assert kept("[1] no, [2]") == ["2"]
+    assert kept("[1] Wait: [2] Actually, [3]") == ["3"]
+    assert kept("[1] and [2]") == ["1", "2"]
+    assert kept("[1] no, [2] and [3]") == ["2", "3"]
+    assert kept(f"[1] {'x ' * 400} no, [2]") == ["1", "2"]
+    assert kept("[1]") == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("after", "is_back"),
+    [("", False), (" Wait, no.", True), (" Wait, I see.", False), (" would not do. Fine.", True), (" is good. It is not far.", False)],
+)
+def test_only_a_correction_or_a_sentence_about_it_takes_a_mark_back(after: str, is_back: bool) -> None:
+    assert is_taken_back(after) is is_back
