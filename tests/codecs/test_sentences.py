@@ -9,17 +9,7 @@ from vfgym.codecs.sentences import is_doubtful, is_taken_back, turns, without_co
 
 
 def test_words_are_folded_and_have_no_apostrophes() -> None:
-    assert words_in("Don\u2019t GO 2 steps, it's n't_x \u00c9t\u00e9") == [
-        "do",
-        "not",
-        "go",
-        "steps",
-        "its",
-        "n",
-        "t",
-        "x",
-        "\u00e9t\u00e9",
-    ]
+    assert words_in("Don\u2019t GO 2 steps, it's \u00c9t\u00e9") == ["do", "not", "go", "steps", "its", "\u00e9t\u00e9"]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +44,9 @@ def test_alternatives_conditions_doubts_and_negations_turn_what_they_are_said_of
         ("I must not play {}.", True),
         ("It is not far, so I play {}.", False),
         ("What I must not forget: {}", False),
-        ("For example, {}.", True),
+        ("Moves such as {}.", True),
         ("e.g. {}", True),
-        ("My opponent played {}.", True),
+        ("Last time I played {}.", True),
         ("{} Wait, that is wrong.", True),
         ("{} is not what I play.", True),
         ("{}\nIt is not far.", False),
