@@ -9,40 +9,30 @@ import logging
 import pickle
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import pairwise
 from typing import Any
 
 import anthropic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig, resolve_client
-from vfgym.clients.formats.anthropic_messages import _turn, native_prompt
 from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient
 from vfgym.errors import (
     ConfigurationError,
     EmptyModelResponseError,
-    InvalidMessage,
     InvalidModelResponseError,
     ModelError,
     OverlongPromptError,
 )
 from vfgym.messages import (
     MESSAGE_TYPES,
-    AssistantMessage,
     Message,
     Response,
     SystemMessage,
-    TextMessage,
-    ToolCall,
     ToolMessage,
     UserMessage,
     as_message,
-    as_messages,
 )
-from vfgym.messages.chat import convert_all
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool
 
@@ -120,13 +110,6 @@ async def sent_with(environment_tools: list[Tool] | None = None, /, **sampling_a
 
 
 class TestPrompt:
-    async def test_a_question(self):
-        assert await sent_for(UserMessage("hi")) == {
-            "model": "claude-x",
-            "max_tokens": 100,
-            "messages": [{"role": "user", "content": "hi"}],
-        }
-
     async def test_it_is_asked_where_the_configuration_says(self):
         async with asked(extra_headers={"X-A": "1"}, extra_headers_from_state={"X-B": "trajectory_id"}) as (client, server):
             await client.get_response([UserMessage("hi")], "m", {**SIZE, "extra_headers": {"X-C": "3"}}, state={"trajectory_id": "t7"})
@@ -137,147 +120,6 @@ class TestPrompt:
             "x-b": "t7",
             "x-c": "3",
         }
-
-    async def test_system_messages_are_joined_by_a_blank_line(self):
-        body = await sent_for(SystemMessage("Be brief."), UserMessage("hi"), SystemMessage("Be kind.", role="developer"))
-        assert body["system"] == "Be brief.\n\nBe kind."
-        assert body["messages"] == [{"role": "user", "content": "hi"}]
-
-    async def test_marks_in_a_system_prompt_are_kept(self):
-        part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
-        body = await sent_for(SystemMessage([part]), UserMessage("hi"))
-        assert body["system"] == [part]
-
-    @pytest.mark.parametrize("role", ["user", "assistant"])
-    async def test_a_mark_on_a_lone_text_is_kept(self, role):
-        part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
-        said = [UserMessage([part])] if role == "user" else [UserMessage("hi"), AssistantMessage([part]), UserMessage("on")]
-        body = await sent_for(*said)
-        assert next(message["content"] for message in body["messages"] if message["role"] == role) == [part]
-
-    async def test_raw_text_is_said_by_the_user(self):
-        assert (await sent_for(TextMessage("once upon")))["messages"] == [{"role": "user", "content": "once upon"}]
-
-    @pytest.mark.parametrize("role", ["user", "tool"])
-    async def test_images(self, role):
-        parts = [
-            text("look: ÅÄÖ 🦉"),
-            {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "high"}},
-            {"type": "image_url", "image_url": {"url": f"data:image/webp;base64,{PNG}"}},
-            {"type": "image_url", "image_url": {"url": "data:image/svg+xml;charset=utf8,%3Csvg/%3E"}},
-        ]
-        blocks = [
-            text("look: ÅÄÖ 🦉"),
-            {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": PNG}},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/svg+xml", "data": base64.b64encode(b"<svg/>").decode()}},
-        ]
-        if role == "user":
-            assert (await sent_for(UserMessage(parts)))["messages"] == [{"role": "user", "content": blocks}]
-        else:
-            body = await sent_for(
-                UserMessage("hi"), AssistantMessage(tool_calls=[ToolCall("c1", "look", "{}")]), ToolMessage(parts, tool_call_id="c1")
-            )
-            assert body["messages"][-1]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": blocks}]
-
-    async def test_blocks_of_the_api_itself_pass(self):
-        document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}}
-        assert (await sent_for(UserMessage([document])))["messages"][0]["content"] == [document]
-
-    @pytest.mark.parametrize(
-        ("part", "said"),
-        [
-            ({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}, "no audio"),
-            ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "https://"),
-            ({"type": "image_url", "image_url": {}}, "https://"),
-            ({"type": "image_url", "image_url": {"url": "data:text/plain,hi"}}, "data:image/png"),
-        ],
-    )
-    async def test_what_the_api_does_not_take(self, part, said):
-        async with asked() as (client, server):
-            with pytest.raises(InvalidMessage, match=said):
-                await client.get_response([UserMessage([part])], "m", SIZE)
-            assert server.bodies == []
-
-    async def test_a_system_prompt_is_text(self):
-        image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-        async with asked() as (client, _):
-            with pytest.raises(InvalidMessage, match="system prompt"):
-                await client.get_response([SystemMessage([image]), UserMessage("hi")], "m", SIZE)
-
-    async def test_answers_and_tool_calls(self):
-        body = await sent_for(
-            UserMessage("hi"),
-            AssistantMessage("Yes?"),
-            UserMessage("add"),
-            AssistantMessage("So:", tool_calls=[ToolCall("c1", "add", '{"a": 1, "b": "ü"}'), ToolCall("c2", "stop", "")]),
-            ToolMessage("1", tool_call_id="c1"),
-            ToolMessage("", tool_call_id="c2"),
-            UserMessage("go on"),
-        )
-        assert body["messages"] == [
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": "Yes?"},
-            {"role": "user", "content": "add"},
-            {"role": "assistant", "content": [text("So:"), use("add", "c1", a=1, b="ü"), use("stop", "c2")]},
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
-                    {"type": "tool_result", "tool_use_id": "c2", "content": ""},
-                    text("go on"),
-                ],
-            },
-        ]
-
-    @pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"text"', "null", '{"a": NaN}'])
-    async def test_arguments_that_are_no_json_object_are_sent_as_text(self, arguments):
-        body = await sent_for(
-            UserMessage("hi"), AssistantMessage(tool_calls=[ToolCall("c1", "add", arguments)]), ToolMessage("?", tool_call_id="c1")
-        )
-        assert body["messages"][1]["content"] == [use("add", "c1", _raw=arguments)]
-
-    async def test_ids_of_other_providers(self):
-        body = await sent_for(
-            UserMessage("hi"),
-            AssistantMessage(tool_calls=[ToolCall("functions.add:0", "add", "{}")]),
-            ToolMessage("1", tool_call_id="functions.add:0"),
-        )
-        assert body["messages"][1]["content"][0]["id"] == body["messages"][2]["content"][0]["tool_use_id"] == "functions_add_0"
-
-    async def test_an_error_is_said_only_where_the_message_says_it(self):
-        call = AssistantMessage(tool_calls=[ToolCall("c1", "add", "{}")])
-        body = await sent_for(UserMessage("hi"), call, ToolMessage("boom", tool_call_id="c1", is_error=True))
-        assert body["messages"][2]["content"][0]["is_error"] is True
-
-    async def test_what_one_speaker_says_in_a_row_is_one_turn_and_nothing_is_left_out(self):
-        body = await sent_for(
-            UserMessage("a"),
-            SystemMessage("s"),
-            UserMessage("b"),
-            AssistantMessage(None, reasoning_content="only thought"),
-            UserMessage(" \n"),
-        )
-        assert body["messages"] == [{"role": "user", "content": [text("a"), text("b")]}]
-
-    async def test_foreign_thinking_is_not_sent(self):
-        foreign = AssistantMessage("A.", reasoning_content="hm", thinking_blocks=[{"type": "thinking", "thinking": "hm"}], name="x")
-        assert (await sent_for(UserMessage("hi"), foreign, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "A."}
-
-    def test_only_new_messages_are_converted(self):
-        conversation = as_messages([{"role": "user", "content": str(i)} for i in range(50)])
-        native_prompt(conversation)
-        kept = convert_all(conversation, _turn)
-        native_prompt([*conversation, AssistantMessage("new")])
-        assert all(one is other for one, other in zip(convert_all(conversation, _turn), kept, strict=True))
-
-    @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=5)), max_size=12))
-    def test_turns_alternate_and_no_text_is_lost(self, said):
-        conversation = [as_message({"role": role, "content": content, "tool_call_id": "c"}) for role, content in said]
-        turns, more = native_prompt(conversation)
-        assert all(one["role"] != other["role"] for one, other in pairwise(turns))
-        visible = [content for role, content in said if content.strip() or role == "tool"]
-        assert all(content in json.dumps([turns, more], ensure_ascii=False) for content in visible if content.isalnum())
 
 
 class TestTools:
@@ -516,10 +358,6 @@ class TestConversations:
         assert message["native_output"]["api"] == "anthropic_messages"
         body = await sent_for(UserMessage("hi"), message.replace(content="c"), UserMessage("?"))
         assert body["messages"][1]["content"] == [THINKING, text("c")]
-
-    async def test_items_of_another_api_are_not_sent(self):
-        message = AssistantMessage("a", native_output={"api": "openai_responses", "items": [{"type": "message"}]})
-        assert (await sent_for(UserMessage("hi"), message, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "a"}
 
     async def test_a_direct_caller_is_nothing_to_keep(self):
         response = await answer_of({**use(a=1), "caller": {"type": "direct"}})
