@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import signal
 import sys
@@ -99,6 +100,14 @@ def no_secrets_of_other_tests() -> Iterator[None]:
     """A word that one test gives as a header is not a secret of the next one."""
     yield
     redaction._forget_all()
+
+
+@pytest.fixture
+def young_heap() -> Iterator[None]:
+    """Let `gc.collect` look at nothing older than the test: the rest of a run's heap takes it a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")

@@ -224,6 +224,13 @@ async def test_a_damaged_cache_is_set_aside_and_told(
     assert cache.path.stat().st_mode & 0o077 == 0
 
 
+def processes() -> Any:
+    """Return what starts processes that have nothing open, and imports this module once for all of them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def find_all(cache: ResponseCache) -> None:
     for number in range(40):
         cache._find(f"key {number}")
@@ -234,7 +241,7 @@ def test_several_processes_set_one_damaged_file_aside(cache: ResponseCache) -> N
     cache.path.parent.mkdir()
     cache.path.write_bytes(b"garbage " * 1000)
     cache.path.chmod(0o600)
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     finders = [context.Process(target=find_all, args=(cache,)) for _ in range(3)]
     for finder in finders:
         finder.start()
@@ -306,7 +313,7 @@ def write_answers(cache: ResponseCache, name: str) -> None:
 def test_several_processes_write_at_once(cache: ResponseCache) -> None:
     """One cache is inherited by forked processes, which open the file themselves."""
     cache.open()
-    context = multiprocessing.get_context("spawn")
+    context = processes()
     writers = [context.Process(target=write_answers, args=(cache, f"p{number}")) for number in range(3)]
     for writer in writers:
         writer.start()

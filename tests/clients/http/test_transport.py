@@ -6,19 +6,15 @@ Retries hold for both ways to the server, without the SDK and through it; connec
 from __future__ import annotations
 
 import asyncio
-import copy
 import gc
-import pickle
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from email.utils import formatdate
 from typing import Any
 
 import aiohttp
-import anthropic
 import openai
 import pytest
 from yarl import URL
@@ -26,12 +22,9 @@ from yarl import URL
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer
 from tests.clients.every_client import ThroughTheSDK
 from vfgym.clients import Client, ClientConfig
-from vfgym.clients.config import NO_KEY
-from vfgym.clients.http.retries import pause_before_retry, should_retry
-from vfgym.clients.http.sdk import anthropic_client
-from vfgym.clients.http.transport import Connections, _only_to
+from vfgym.clients.http.transport import _only_to
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
-from vfgym.errors import ConfigurationError, ModelError
+from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
 from vfgym.model_server import ModelServer
 
@@ -241,53 +234,6 @@ async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -
     await client.get_response(HELLO, "m")
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda client: pickle.loads(pickle.dumps(client))])
-async def test_a_copy_opens_connections_of_its_own(server: CannedServer, copied: Callable[[Any], Any]) -> None:
-    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key=NO_KEY))
-    await client.get_response(HELLO, "m")
-    twin = copied(client)
-    await client.close()
-    assert (await twin.get_response(HELLO, "m")).message.content == "Oslo."
-    assert len(server.peers) == 2
-    await twin.close()
-
-
-async def test_the_sdks_client_is_made_once_and_closed(server: CannedServer) -> None:
-    client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k", timeout=7, connect_timeout=3, max_retries=2))
-    sdk = client.client
-    assert client.client is sdk
-    assert (sdk.api_key, str(sdk.base_url)) == ("k", f"{server.url}/")
-    assert sdk.max_retries == 0  # the transport sends a request again
-    assert (sdk.timeout.read, sdk.timeout.connect) == (7, 3)  # type: ignore[union-attr]
-    await client.close()
-    assert sdk.is_closed()
-
-
-async def test_a_client_of_an_sdk_has_no_connections_of_its_own() -> None:
-    client = OpenAIChatCompletionsClient(openai.AsyncOpenAI(api_key="k"))
-    with pytest.raises(ConfigurationError, match="SDK's client"):
-        _ = client.connections
-    await client.close()
-
-
-async def test_anthropics_sdk_and_streaming_use_them_too(server: CannedServer) -> None:
-    async with ModelServer() as model_server:
-        config = ClientConfig(api_base_url=model_server.url, api_key="k")
-        connections = Connections(config)
-        sdk = anthropic_client(config, connections)
-        ask: Any = {"model": "echo", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}
-        assert (await sdk.messages.create(**ask)).content[0].text == "hi"  # type: ignore[union-attr]
-        async with sdk.messages.stream(**ask) as stream:
-            assert "".join([text async for text in stream.text_stream]) == "hi"
-        with pytest.raises(anthropic.BadRequestError):
-            await sdk.messages.create(**{**ask, "messages": []})
-        pool = connections.pool()
-        assert pool._running == 0
-        await sdk.close()
-        await connections.close()
-        assert pool.session.closed
-
-
 def in_a_thread(work: Callable[[], Any]) -> Any:
     """Run something in a thread of its own and return what came of it."""
     came: list[Any] = []
@@ -304,6 +250,7 @@ def text_of(client: Client) -> Callable[[], str | None]:
     return lambda: asyncio.run(ask())
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("kind", [OpenAIChatCompletionsClient, ThroughTheSDK])
 def test_several_event_loops(kind: Any) -> None:
     with ModelServer() as model_server:
@@ -328,6 +275,7 @@ async def _session(client: Any) -> Any:
     return client.connections.pool().session
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("loop_is_closed", [True, False])
 @pytest.mark.parametrize("client_is_closed", [True, False], ids=["closed on another loop", "closed by nobody"])
 def test_a_loop_that_ended_without_a_farewell(client_is_closed: bool, loop_is_closed: bool) -> None:
@@ -364,6 +312,7 @@ print(wait(client.get_response([UserMessage("hello")], "echo")).message.content,
     assert not [word for word in ("Warning", "Traceback", "Unclosed", "unclosed") if word in done.stderr], done.stderr
 
 
+@pytest.mark.usefixtures("young_heap")
 async def test_a_client_that_nobody_closes_on_a_loop_that_goes_on(server: CannedServer) -> None:
     client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
     await client.get_response(HELLO, "m")
@@ -380,30 +329,6 @@ async def test_a_proxy_of_the_environment(server: CannedServer, monkeypatch: pyt
     assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
     assert server.headers[0]["Host"] == "models.invalid"
     await client.close()
-
-
-def test_when_a_request_is_repeated() -> None:
-    assert [status for status in (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 502, 529) if should_retry(status, {})] == [
-        408,
-        409,
-        429,
-        500,
-        502,
-        529,
-    ]
-    assert not should_retry(429, {"retry-after": "121"})
-    assert not should_retry(429, {"retry-after": "1e999"})
-    assert should_retry(429, {"retry-after": "120"})
-
-
-def test_how_long_a_pause_is() -> None:
-    for retries, longest in ((0, 0.5), (1, 1.0), (3, 4.0), (4, 8.0), (2000, 8.0)):
-        assert 0.75 * longest <= pause_before_retry(retries) <= longest
-    assert pause_before_retry(9, {"retry-after-ms": "20", "retry-after": "7"}) == 0.02
-    assert pause_before_retry(9, {"retry-after": "7"}) == 7
-    assert 50 < pause_before_retry(0, {"retry-after": formatdate(time.time() + 60, usegmt=True)}) <= 60
-    for odd in ("soon", "-3", "nan", "0", formatdate(0)):
-        assert 0.375 <= pause_before_retry(0, {"retry-after": odd}) <= 0.5
 
 
 @pytest.mark.parametrize(

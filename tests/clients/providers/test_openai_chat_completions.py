@@ -266,6 +266,7 @@ async def test_the_tools_json_is_made_once_a_list(server: CannedServer, monkeypa
     await client.close()
 
 
+@pytest.mark.usefixtures("young_heap")
 async def test_a_tool_list_for_each_rollout_does_not_grow_without_bound(server: CannedServer) -> None:
     client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
     asked = []

@@ -157,27 +157,3 @@ async def test_the_longest_turn_counts(server: CannedServer) -> None:
     await ask(client, prompt, [step_of(), longer])
     assert server.bodies[-1]["tokens"][:5] == [1, 2, 3, 4, 5]
     await client.close()
-
-
-async def test_nemo_rl(server: CannedServer) -> None:
-    message = {"content": "Oslo.", "prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-0.5]}
-    server.answers = [completion(message)]
-    client = client_of(server.url, "nemorl_chat_completions")
-    response = await ask(client, [ASKED], [])
-    assert response.tokens == ResponseTokens([1, 2], [0, 0], [3], [1], [-0.5])
-    assert response.message.content == "Oslo."
-    await ask(client, [ASKED, ANSWERED, UserMessage("a")], [step_of()])
-    assert server.bodies[-1]["messages"] == [
-        {"role": "user", "content": "1 + 2?"},
-        {
-            "role": "assistant",
-            "content": "Oslo.",
-            "prompt_token_ids": [1, 2],
-            "generation_token_ids": [3],
-            "generation_log_probs": [-1.0],
-        },
-        {"role": "user", "content": "a"},
-    ]
-    await ask(client, [ASKED, AssistantMessage("Rewritten."), UserMessage("a")], [step_of()])
-    assert server.bodies[-1]["messages"][1] == {"role": "assistant", "content": "Rewritten."}
-    await client.close()
