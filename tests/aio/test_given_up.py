@@ -96,41 +96,34 @@ async def generated(env: Any) -> list[Any]:
     return sorted(rows, key=lambda row: row["example_id"])
 
 
-RUNS = [evaluated, generated]
+def told(row: Any) -> tuple[Any, ...]:
+    return (row["stop_condition"], row["error"], row["reward"], row.get("metrics_errors"), row["cleanup_errors"])
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("where", ["setup_state", "add_trajectory_step", "is_enough"])
-async def test_a_blocking_hook_ends_its_rollout_at_the_deadline(where: str, run: Callable[[Any], Any], release: threading.Event) -> None:
-    env = Hanging(where, release)
-    rows = await run(env)
-    assert [(row["stop_condition"], row["error"]) for row in rows] == [
-        ("no_tools_called", None),
-        ("timeout_reached", None),
-        ("no_tools_called", None),
-    ]
-    assert threading.get_ident() not in env.threads
+AS_EVER = ("no_tools_called", None, 1.0, None, None)
+LATE = ("timeout_reached", None, 1.0, None, None)
+ENDS = {
+    "setup_state": [AS_EVER, LATE, AS_EVER],
+    "add_trajectory_step": [AS_EVER, LATE, AS_EVER],
+    "is_enough": [AS_EVER, LATE, AS_EVER],
+    "use": [LATE] * 3,
+    # What scores and cleans up may take as long as an episode.
+    "rewarded": [
+        AS_EVER,
+        ("no_tools_called", None, 0.0, {"rewarded": "TimeoutError('rewarded did not return within 1 s')"}, None),
+        AS_EVER,
+    ],
+    "tidy": [AS_EVER, ("no_tools_called", None, 1.0, None, {"tidy": "TimeoutError('tidy did not return within 1 s')"}), AS_EVER],
+}
+"""How the three examples of `Hanging` end, by where the one in the middle hangs."""
 
 
-@pytest.mark.parametrize("run", RUNS)
-async def test_a_blocking_tool_ends_its_rollout_at_the_deadline(run: Callable[[Any], Any], release: threading.Event) -> None:
-    rows = await run(Hanging("use", release))
-    assert [(row["stop_condition"], row["error"]) for row in rows] == [("timeout_reached", None)] * 3
-
-
-@pytest.mark.parametrize("run", RUNS)
-async def test_a_blocking_reward_function_may_take_as_long_as_an_episode(run: Callable[[Any], Any], release: threading.Event) -> None:
-    rows = await run(Hanging("rewarded", release))
-    assert [row["stop_condition"] for row in rows] == ["no_tools_called"] * 3
-    told = [row.get("metrics_errors") for row in rows]
-    assert told == [None, {"rewarded": "TimeoutError('rewarded did not return within 1 s')"}, None]
-
-
-@pytest.mark.parametrize("run", RUNS)
-async def test_a_blocking_cleanup_handler_may_take_as_long_as_an_episode(run: Callable[[Any], Any], release: threading.Event) -> None:
-    rows = await run(Hanging("tidy", release))
-    assert [(row["stop_condition"], row["reward"]) for row in rows] == [("no_tools_called", 1.0)] * 3
-    assert [row["cleanup_errors"] for row in rows] == [None, {"tidy": "TimeoutError('tidy did not return within 1 s')"}, None]
+@pytest.mark.parametrize("run", [evaluated, generated])
+async def test_what_hangs_ends_its_rollout_at_the_deadline_and_no_other(run: Callable[[Any], Any], release: threading.Event) -> None:
+    envs = {where: Hanging(where, release) for where in ENDS}
+    rows = await asyncio.gather(*map(run, envs.values()))
+    assert {where: list(map(told, each)) for where, each in zip(envs, rows, strict=True)} == ENDS
+    assert not any(threading.get_ident() in env.threads for env in envs.values())
 
 
 async def test_a_blocking_agent_ends_its_rollout_at_the_deadline_and_is_named(
@@ -245,6 +238,7 @@ async def test_what_waits_for_a_thread_can_be_cancelled(monkeypatch: pytest.Monk
     assert (first_result, type(second_result), third_result) == (True, asyncio.CancelledError, 3)
 
 
+@pytest.mark.usefixtures("young_heap")
 async def test_a_workers_thread_ends_when_nobody_has_the_worker() -> None:
     worker = Worker()
     thread = await worker.run(threading.current_thread)
@@ -328,35 +322,22 @@ async def test_a_game_whose_late_move_has_ended_meanwhile_is_closed_as_ever(rele
 def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
     program = """
         import asyncio, threading
-        import verifiers_compat as vf
         import vfgym
-        from vfgym.testing import ScriptedClient
 
         forever = threading.Event()
-        hang_in = set()
-
-        def hang(where):
-            if where in hang_in:
-                forever.wait()
 
         @vfgym.blocking
         def agent(observation, info):
-            hang("agent")
-            return "42"
+            forever.wait()
 
         @vfgym.blocking
         def reward(state):
-            hang("reward")
-            return 1.0
+            forever.wait()
 
-        class Env(vf.MultiTurnEnv):
+        class Env(vfgym.SingleTurnEnv):
             @vfgym.blocking
             def setup_state(self, state):
-                hang("hook")
-                return super().setup_state(state)
-
-            def env_response(self, messages, state):
-                return [{"role": "user", "content": "on"}]
+                forever.wait()
 
         class Game(vfgym.GameEnv):
             def open_game(self):
@@ -366,37 +347,29 @@ def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
                 return [vfgym.UserMessage("move")]
 
             def make_move(self, game, message, state):
-                hang("game")
-                return vfgym.Turn([vfgym.UserMessage("on")], reward=1.0, terminated=True)
+                forever.wait()
 
-        env = Env(dataset=[{"question": str(i)} for i in range(4)], max_turns=1, timeout_seconds=1.0, rubric=vfgym.Rubric(reward))
-        for where in ("agent", "hook", "reward", None):
-            hang_in = {where}
-            rows = vfgym.evaluate(env, agent, progress=False)["outputs"]
-            print("evaluate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
-            if where != "agent":
-                rows = env.generate_sync(list(env.get_dataset()), ScriptedClient(["42"]), "m")["outputs"]
-                print("generate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
-        game = Game(timeout_seconds=1.0)
-        for where in ("game", None):
-            hang_in = {where}
-            rows = vfgym.evaluate(game, lambda *_: "x", num_examples=2, max_concurrent=1, progress=False)["outputs"]
-            print("evaluate", where, sorted({(row["stop_condition"], row["reward"]) for row in rows}))
-        print(sum(thread.is_alive() and thread.daemon for thread in threading.enumerate()) >= 20, flush=True)
+        rows = [{"question": "?"}]
+        hang = {
+            "agent": (vfgym.SingleTurnEnv(rows, timeout_seconds=0.3), agent),
+            "reward": (vfgym.SingleTurnEnv(rows, rubric=vfgym.Rubric(reward), timeout_seconds=0.3), lambda *_: "x"),
+            "hook": (Env(rows, timeout_seconds=0.3), lambda *_: "x"),
+            "game": (Game(timeout_seconds=0.3), lambda *_: "x"),
+        }
+
+        async def play():
+            runs = [vfgym.aevaluate(env, player, num_examples=1, progress=False) for env, player in hang.values()]
+            for where, results in zip(hang, await asyncio.gather(*runs)):
+                print(where, *[(row["reward"], row["stop_condition"] == "timeout_reached") for row in results["outputs"]])
+
+        asyncio.run(play())
+        print(sum(thread.is_alive() and thread.daemon for thread in threading.enumerate()) >= 4, flush=True)
     """
     done = run_python(program)
-    timed_out, played = [("timeout_reached", 0.0)], [("max_turns_reached", 1.0)]
-    hung, scored_late = [("timeout_reached", 1.0)], [("max_turns_reached", 0.0)]
-    assert done.stdout.splitlines() == [
-        f"evaluate agent {hung}",
-        f"evaluate hook {hung}",
-        f"generate hook {hung}",
-        f"evaluate reward {scored_late}",
-        f"generate reward {scored_late}",
-        f"evaluate None {played}",
-        f"generate None {played}",
-        f"evaluate game {timed_out}",
-        "evaluate None [('game_over', 1.0)]",
-        "True",
+    assert done.stdout.splitlines()[:-1] == [
+        "agent (0.0, True)",
+        "reward (0.0, False)",
+        "hook (0.0, True)",
+        "game (0.0, True)",
     ], done.stderr
-    assert done.returncode == 0
+    assert (done.stdout.splitlines()[-1], done.returncode) == ("True", 0)

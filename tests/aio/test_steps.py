@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import gc
+import inspect
 import logging
 import threading
-import time
 import traceback
 import warnings
-import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,10 +20,9 @@ import pytest
 from tests.interruptions import ctrl_c
 from tests.programs import run_python
 from vfgym import MultiTurnEnv, Rubric, State, ToolEnv, UserMessage, cleanup
-from vfgym.aio.background import background_loop, in_event_loop, wait
-from vfgym.aio.bridge import bridge, in_bridge
-from vfgym.aio.deadlines import Before, DeadlinePassed
-from vfgym.aio.steps import Steps, Together, begin, eager, run_async, run_each, run_sync
+from vfgym.aio.background import wait
+from vfgym.aio.bridge import bridge
+from vfgym.aio.steps import Pending, Steps, Together, all_of, begin, begin_to_end, eager, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import Worker, on_thread
 from vfgym.calls import Ready, is_awaitable
 from vfgym.errors import ResetNeeded, WouldDeadlock
@@ -114,70 +111,96 @@ async def test_gathering_lets_all_of_them_end_and_puts_errors_in_their_places() 
     assert await Together([later(1), failing(error), later(3)]) == [1, error, 3]
 
 
-async def test_a_deadline_cancels_what_is_awaited() -> None:
-    ended = []
+def test_handlers_are_all_called_and_what_ends_the_run_is_raised_at_last(caplog: pytest.LogCaptureFixture) -> None:
+    called: list[Any] = []
 
-    async def endless() -> None:
+    def handler(name: str, error: BaseException | None, is_async: bool) -> tuple[str, Callable[..., Any]]:
+        def call(*args: Any) -> Any:
+            called.append((name, args))
+            if is_async:
+                return later(None) if error is None else failing(error)
+            if error is not None:
+                raise error
+            return Ready(None)
+
+        return name, call
+
+    errors: dict[str, Exception] = {}
+    failures = {"a": ValueError("a"), "b": KeyError("b"), "c": KeyboardInterrupt(), "d": SystemExit(1), "e": None}
+    handlers = [handler(name, error, name in "bde") for name, error in failures.items()]
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(run_handlers(handlers, 1, 2, errors=errors))
+    assert called == [(name, (1, 2)) for name in failures]
+    assert (list(errors), errors["a"], errors["b"]) == (["a", "b", "d"], failures["a"], failures["b"])
+    assert [record.args for record in caplog.records] == [("a",), ("b",), ("d",)]
+
+
+async def test_all_of_them_run_together_and_the_first_that_raises_cancels_the_others() -> None:
+    ended: list[str] = []
+
+    async def one(word: str, error: Exception | None, waits: asyncio.Event | None = None) -> None:
         try:
-            await asyncio.Event().wait()
+            await (asyncio.sleep(0) if waits is None else waits.wait())
+            if error:
+                raise error
         finally:
-            ended.append(True)
+            ended.append(word)
 
-    with pytest.raises(DeadlinePassed):
-        await Before(time.monotonic() + 0.01, endless())
-    assert ended == [True]
-    assert await Before(time.monotonic() + 60, later(5)) == 5
-    with pytest.raises(TimeoutError):
-        await Before(time.monotonic() + 60, failing(TimeoutError()))
-
-
-def test_waiting_on_the_background_loop_itself_raises_instead_of_hanging() -> None:
-    async def blocking() -> Any:
-        coroutine = later(1)
-        with pytest.raises(WouldDeadlock, match="astep"):
-            wait(coroutine)
-        return in_event_loop()
-
-    assert wait(blocking()) is True
-    gc.collect()
+    await all_of([])
+    await all_of(one(word, None) for word in "ab")
+    with pytest.raises(KeyError):
+        await all_of([one("c", None, asyncio.Event()), one("d", KeyError("x"))])
+    assert ended == ["a", "b", "d", "c"]
 
 
-def test_every_sync_caller_shares_one_loop() -> None:
-    async def loop() -> Any:
-        return asyncio.get_running_loop()
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_what_is_pending_can_be_given_up(has_begun: bool) -> None:
+    ended: list[str] = []
 
-    with ThreadPoolExecutor(8) as pool:
-        loops = set(pool.map(lambda _: wait(loop()), range(32)))
-    assert loops == {background_loop()}
-    assert sum(thread.name == "vfgym-loop" for thread in threading.enumerate()) == 1
-
-
-# The bridge
-
-
-async def test_sync_code_in_a_bridge_waits_on_the_loop_of_its_task() -> None:
-    def blocking() -> Any:
-        assert in_bridge()
-        return [wait(where()), wait(later("x"))]
-
-    async def where() -> Any:
-        return asyncio.get_running_loop()
-
-    assert await bridge(blocking) == [asyncio.get_running_loop(), "x"]
-    assert not in_bridge()
-
-
-async def test_a_bridge_passes_arguments_results_and_errors() -> None:
-    def catching(error: BaseException, *, text: str) -> str:
+    def steps(awaitable: Any) -> Steps[None]:
         try:
-            wait(failing(error))
-        except LookupError as caught:
-            return f"{text} {caught!r}"
-        return "nothing was raised"
+            yield awaitable
+        finally:
+            ended.append("steps")
 
-    assert await bridge(catching, KeyError("x"), text="caught") == "caught KeyError('x')"
-    with pytest.raises(ZeroDivisionError):
-        await bridge(catching, ZeroDivisionError(), text="")
+    for give_up in ("close", "throw"):
+        coroutine = later(1)
+        pending = begin(steps(coroutine))
+        assert isinstance(pending, Pending)
+        if has_begun:
+            pending.send(None)
+        if give_up == "close":
+            pending.close()
+        else:
+            with pytest.raises(KeyError):
+                pending.throw(KeyError("x"))
+        assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
+    assert ended == ["steps"] * 2
+
+
+async def test_steps_without_a_result_are_done_or_pending() -> None:
+    seen: list[Any] = []
+
+    def steps(*awaitables: Any) -> Steps[None]:
+        for awaitable in awaitables:
+            seen.append((yield awaitable))
+
+    assert begin_to_end(steps()) is None
+    assert begin_to_end(steps(Ready(0), Ready([]))) is None
+    pending = begin_to_end(steps(Ready(1), later(2), Ready(3)))
+    assert seen == [0, [], 1]
+    assert pending is not None
+    await pending
+    assert seen == [0, [], 1, 2, 3]
+
+
+def test_several_that_are_given_up_are_closed() -> None:
+    coroutines = [later(1), later(2)]
+    Together(coroutines).close()
+    assert {inspect.getcoroutinestate(each) for each in coroutines} == {inspect.CORO_CLOSED}
+
+
+# Errors keep their lines
 
 
 def plain_culprit(kind: type[Exception]) -> Any:
@@ -222,60 +245,6 @@ def test_an_error_keeps_the_line_it_comes_from(way: str, is_bridged: bool, kind:
     assert isinstance(error, kind)
     last = traceback.extract_tb(error.__traceback__)[-1]
     assert (last.filename, last.line) == (__file__, 'raise kind("the line to find")')
-
-
-async def test_code_in_a_bridge_sees_and_keeps_the_context_of_its_task() -> None:
-    def reads() -> str:
-        before_waiting = name.get()
-        wait(asyncio.sleep(0))
-        return f"{before_waiting} {name.get()}"
-
-    async def task(mine: str) -> str:
-        name.set(mine)
-        return await bridge(reads)
-
-    assert await asyncio.gather(task("ann"), task("bob")) == ["ann ann", "bob bob"]
-
-
-async def test_bridges_run_side_by_side_without_threads() -> None:
-    here = 0
-    threads = threading.active_count()
-
-    async def meet() -> None:
-        nonlocal here
-        here += 1
-        while here < 200:
-            await asyncio.sleep(0)
-
-    await asyncio.gather(*(bridge(wait, meet()) for _ in range(200)))
-    assert threading.active_count() == threads
-
-
-async def test_cancelling_the_task_of_a_bridge_is_seen_where_the_code_waits() -> None:
-    seen: list[str] = []
-
-    def blocking() -> None:
-        try:
-            wait(asyncio.Event().wait())
-        except asyncio.CancelledError:
-            seen.append("cancelled")
-            raise
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(bridge(blocking), 0.01)
-    assert seen == ["cancelled"]
-
-
-async def test_a_worker_runs_everything_on_one_thread_of_its_own_with_the_callers_context() -> None:
-    worker = Worker()
-    name.set("ann")
-    try:
-        seen = [await worker.run(lambda: (threading.current_thread().name, name.get())) for _ in range(3)]
-    finally:
-        worker.close()
-    assert len(set(seen)) == 1
-    assert seen[0][0] != threading.current_thread().name
-    assert seen[0][1] == "ann"
 
 
 # Environments, whatever their hooks
@@ -469,6 +438,7 @@ class AsyncCleanup(Rated):
 SCRIPTS |= dict.fromkeys((AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup), SCRIPTS[Rated])
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("kind", [AsyncRated, AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup, Tools])
 def test_a_sync_step_that_must_wait_on_the_background_loop_itself_raises(kind: type[Any]) -> None:
     """Whatever it must wait for; it is not an error of the episode. The environment can still be used from elsewhere."""
@@ -622,27 +592,6 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
         env.step("b")
 
 
-def test_ctrl_c_at_the_very_end_finds_nothing_left_to_stop(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    class InterruptedAtTheEnd(threading.Event):
-        is_interrupted = False
-
-        def wait(self, timeout: float | None = None) -> bool:
-            super().wait(timeout)
-            if not self.is_interrupted:
-                self.is_interrupted = True
-                raise KeyboardInterrupt
-            return True
-
-    wait(later(0))  # the thread of the loop runs
-    with monkeypatch.context() as patched:
-        patched.setattr(threading, "Event", InterruptedAtTheEnd)
-        with pytest.raises(KeyboardInterrupt):
-            wait(later(1))
-    wait(later(2))
-    gc.collect()
-    assert caplog.messages == []
-
-
 def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
     class Named(Rated):
         async def env_response(self, messages: list[Message], state: State) -> Any:
@@ -656,38 +605,3 @@ def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
         assert env.step("who?").observation[-1]["content"] == "ann"
     finally:
         name.reset(token)
-
-
-class Large:
-    """Something that must not outlive the call that made it."""
-
-
-@pytest.mark.parametrize("way", ["thread", "loop"])
-def test_an_error_of_another_thread_keeps_nothing_alive(way: str) -> None:
-    kept: list[weakref.ref[Large]] = []
-
-    def fail() -> None:
-        large = Large()
-        kept.append(weakref.ref(large))
-        raise TimeoutError
-
-    async def fail_on_a_loop() -> None:
-        fail()
-
-    async def fail_on_a_thread() -> None:
-        with contextlib.suppress(TimeoutError):
-            await on_thread(fail)
-
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(5):
-            if way == "thread":
-                asyncio.run(fail_on_a_thread())
-            else:
-                with contextlib.suppress(TimeoutError):
-                    wait(fail_on_a_loop())
-        # The last one may still be in the hands of the thread that made it.
-        assert sum(ref() is not None for ref in kept[:-1]) == 0
-    finally:
-        gc.enable()

@@ -7,7 +7,6 @@ import contextvars
 import functools
 import gc
 import logging
-import os
 import threading
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State,
 from vfgym.aio import threads
 from vfgym.aio.background import background_loop, wait
 from vfgym.aio.bridge import bridge
+from vfgym.aio.threads import Worker
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
@@ -378,6 +378,65 @@ async def test_what_wraps_a_function_of_the_librarys_is_called_as_it_is_marked_i
     assert threading.get_ident() not in threads
 
 
+# Threads
+
+
+async def test_a_worker_runs_everything_on_one_thread_of_its_own_with_the_callers_context() -> None:
+    worker = Worker()
+    name.set("ann")
+    try:
+        seen = [await worker.run(lambda: (threading.current_thread().name, name.get())) for _ in range(3)]
+    finally:
+        worker.close()
+    assert len(set(seen)) == 1
+    assert seen[0][0] != threading.current_thread().name
+    assert seen[0][1] == "ann"
+
+
+async def test_a_worker_that_is_closed_carries_out_what_was_sent_before() -> None:
+    worker = Worker()
+    sent = worker.send(int, "7")
+    worker.close()
+    assert await asyncio.wrap_future(sent) == [7, None]
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(2), asyncio.CancelledError()])
+async def test_what_a_thread_raises_is_raised_where_it_is_awaited(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        await threads.on_thread(fail)
+    assert caught.value is error
+
+
+async def test_what_has_no_answer_in_time_is_given_up_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    release = threading.Event()
+    with pytest.raises(TimeoutError, match=r"the reader did not return within 0\.01 s"):
+        await threads.on_thread(release.wait, PATIENCE, name="the reader", limit=0.01)
+    release.set()
+    assert await threads.on_thread(int, "7", name="the reader", limit=PATIENCE) == 7
+    assert await threads.on_thread(int, "7", limit=None) == 7
+
+
+async def test_what_is_moved_off_the_loop_is_called_in_place_elsewhere() -> None:
+    class Game:
+        timeout_seconds = None
+
+        @threads.off_loop
+        def move(self, *args: Any, **kwargs: Any) -> Any:
+            return threading.get_ident(), args, kwargs
+
+        def plain(self) -> None: ...
+
+    thread, *given = await Game().move(1, b=2)
+    assert thread != threading.get_ident()
+    assert given == [(1,), {"b": 2}]
+    assert (threads.is_off_loop(Game.move), threads.is_off_loop(Game.plain)) == (True, False)
+    called = await asyncio.to_thread(lambda: (Game().move()[0], threading.get_ident()))
+    assert called[0] == called[1]
+
+
 def test_blocking_functions_have_threads_in_a_forked_process_too() -> None:
     """As in `gymnasium.vector.AsyncVectorEnv`: a child inherits the pool, and not its threads."""
     program = """
@@ -401,146 +460,109 @@ def test_blocking_functions_have_threads_in_a_forked_process_too() -> None:
     assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
 
 
-# What is not a function's own time
+# What is a function's own time
 
 
-def compute(seconds: float) -> float:
-    """Compute for so many seconds of this thread's own time."""
-    until = time.thread_time() + seconds
-    while time.thread_time() < until:
-        sum(range(1000))
-    return 1.0
+class Clock:
+    """The clocks of a thread that nothing moves but the function that is called, in seconds."""
+
+    def __init__(self) -> None:
+        self.wall = self.own = self.others = self.without_core = 0.0
+
+    def perf_counter(self) -> float:
+        return self.wall
+
+    def thread_time(self) -> float:
+        return self.own
+
+    def process_time(self) -> float:
+        return self.own + self.others
+
+    def pass_by(self, wall: float, own: float = 0.0, others: float = 0.0, without_core: float = 0.0) -> None:
+        self.wall, self.own = self.wall + wall, self.own + own
+        self.others, self.without_core = self.others + others, self.without_core + without_core
 
 
-def taking(seconds: Any) -> float:
-    """Return how long something took."""
-    started = time.perf_counter()
-    seconds()
-    return time.perf_counter() - started
-
-
-async def called_in_place(name: str, function: Any) -> float:
-    """Call a function as a reward function of an episode, and return how long it took."""
-    took = 0.0
-
-    def timed(state: State) -> float:
-        nonlocal took
-        took = taking(function)
-        return 1.0
-
-    timed.__name__ = name
-    env = SingleTurnEnv(ROWS, rubric=Rubric(timed))
-    await env.areset(seed=0)
-    await env.astep("x")
-    return took
-
-
-def read_slowly() -> None:
-    """Wait for a pipe that somebody writes to late."""
-    reading, writing = os.pipe()
-    timer = threading.Timer(2 * LONG, os.write, (writing, b"x"))
-    timer.start()
-    os.read(reading, 1)
-    timer.join()
-    os.close(reading)
-    os.close(writing)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(threads, "time", made)
+    monkeypatch.setattr(threads, "_seconds_without_core", lambda: made.without_core)
+    monkeypatch.setattr(threads, "_clocks", threads._Clocks())
+    monkeypatch.setattr(threads, "_named_as_slow", set())
+    return made
 
 
 @pytest.mark.parametrize(
-    ("name", "function"),
-    [("computes", functools.partial(compute, 2 * LONG)), ("sleeps", functools.partial(time.sleep, 2 * LONG)), ("reads", read_slowly)],
+    ("passes", "held"),
+    [
+        ({"wall": 0.09}, None),
+        ({"wall": 0.11}, 110),  # it slept, or waited for a file
+        ({"wall": 0.11, "own": 0.11}, 110),
+        ({"wall": 0.2, "own": 0.05, "without_core": 0.15}, None),
+        ({"wall": 0.5, "own": 0.05, "without_core": 0.15}, 350),
+        ({"wall": 0.5, "own": 0.05, "others": 0.45}, None),  # it may have waited for the interpreter
+        ({"wall": 0.5, "own": 0.2, "others": 0.3}, 200),
+        ({"wall": 0.5, "own": 0.0, "others": 0.05}, 500),  # the others took too little to be what it waited for
+    ],
 )
-async def test_computing_sleeping_and_waiting_for_a_file_are_a_functions_own(
-    name: str, function: Any, caplog: pytest.LogCaptureFixture
+async def test_what_held_up_a_loop_is_told_by_what_a_function_did_itself(
+    passes: dict[str, float], held: int | None, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await called_in_place(f"{name}_too_long", function)
-    [warning] = warnings_of(caplog)
-    assert warning.startswith(f"{name}_too_long held up the event loop")
+    clock.pass_by(1000, own=10, others=10, without_core=10)
+    threads.in_place("before", lambda: clock.pass_by(0.001, own=0.001))
+    for _ in range(2):
+        threads.in_place("the function", lambda: clock.pass_by(**passes))
+    expected = f"the function held up the event loop, and every episode on it, for {held} ms: make it async"
+    assert [told.partition(", or")[0] for told in warnings_of(caplog)] == ([] if held is None else [expected])
 
 
-class Tangle:
-    """Something that only the garbage collector frees."""
+@pytest.mark.parametrize(("generation", "is_told"), [(2, False), (1, True), (0, True)])
+async def test_a_collection_of_everything_is_not_a_functions_own(
+    generation: int, is_told: bool, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted() -> None:
+        threads._clocks.note_collection("start", {"generation": generation})
+        clock.pass_by(0.2, own=0.2)
+        threads._clocks.note_collection("stop", {"generation": generation})
 
-    def __init__(self, last: Any) -> None:
-        self.last = last
-        self.me = self
-
-
-async def test_a_collection_of_garbage_is_not_blamed_on_the_function_that_it_interrupts(caplog: pytest.LogCaptureFixture) -> None:
-    size, tangle, computed = 500_000, None, 0.0
-    while computed < 3 * LONG:  # however fast the machine is
-        for _ in range(size):
-            tangle = Tangle(tangle)
-        began = time.thread_time()
-        gc.collect()
-        computed = time.thread_time() - began
-    assert await called_in_place("interrupted_by_the_collector", gc.collect) > 2 * LONG
-    assert warnings_of(caplog) == []
-    await called_in_place("slow_besides_the_collector", lambda: (gc.collect(), time.sleep(2 * LONG)))
-    [warning] = warnings_of(caplog)
-    assert warning.startswith("slow_besides_the_collector held up")
-    assert 1.8 * LONG * 1e3 <= float(warning.split(" ms:")[0].split()[-1]) < taking(gc.collect) * 1e3 + 2 * LONG * 1e3
+    threads.in_place("interrupted", interrupted)
+    assert [told.split()[0] for told in warnings_of(caplog)] == (["interrupted"] if is_told else [])
+    threads.in_place("slow besides", lambda: (interrupted(), clock.pass_by(0.11)))
+    assert ("for 110 ms" in warnings_of(caplog)[-1]) is not is_told
 
 
-async def test_what_other_threads_take_of_the_interpreter_is_not_blamed_on_a_function(caplog: pytest.LogCaptureFixture) -> None:
-    ended = threading.Event()
+async def test_what_the_thread_computed_before_is_not_a_functions_own(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    threads.in_place("first", lambda: None)
+    clock.pass_by(0.015, own=0.015)  # the clocks were read a moment ago
+    threads.in_place("second", lambda: clock.pass_by(0.5, own=0.105, others=0.395))
+    assert [told.split()[0] for told in warnings_of(caplog)] == ["second"]
+    assert "for 105 ms" in warnings_of(caplog)[0]
+    clock.pass_by(1.0, own=1.0)
+    threads.in_place("third", lambda: clock.pass_by(0.01))
+    assert len(warnings_of(caplog)) == 1
 
-    def busy() -> None:
-        while not ended.is_set():
-            sum(range(1000))
 
-    busy_threads = [threading.Thread(target=busy) for _ in range(8)]
-    for thread in busy_threads:
-        thread.start()
-    try:
-        for _ in range(20):  # until it was held up by the others
-            if await called_in_place("held_up_by_others", functools.partial(compute, LONG / 4)) > LONG:
-                break
-        else:
-            pytest.fail("the other threads left it the interpreter")
-    finally:
-        ended.set()
-        for thread in busy_threads:
-            thread.join()
+def test_off_a_loop_nothing_is_told_and_what_is_raised_is_raised(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ZeroDivisionError):
+        threads.in_place("plain", lambda: (clock.pass_by(9), 1 / 0))
     assert warnings_of(caplog) == []
 
 
-def test_what_another_process_takes_of_the_core_is_not_blamed_on_a_function() -> None:
-    """On one core, beside a process that goes first, little work takes long."""
-    if threads._seconds_without_core() == 0.0 and not Path("/proc/thread-self/schedstat").exists():
-        pytest.skip("the system does not tell how long a thread waited for a core")
-    program = """
-        import asyncio, os, subprocess, sys, time
-        import vfgym
+async def test_a_slow_function_that_raises_is_told_too(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ZeroDivisionError):
+        threads.in_place("failing", lambda: (clock.pass_by(9), 1 / 0))
+    assert len(warnings_of(caplog)) == 1
 
-        took = 0.0
 
-        def pushed_aside(state):
-            global took
-            started, until = time.perf_counter(), time.thread_time() + 0.03
-            while time.thread_time() < until:
-                sum(range(1000))
-            took = time.perf_counter() - started
-            return 1.0
+def test_the_system_tells_how_long_a_thread_had_no_core() -> None:
+    if not Path("/proc/thread-self/schedstat").exists():
+        pytest.skip("the system does not tell")
+    before = threads._seconds_without_core()
+    assert 0.0 <= before <= threads._seconds_without_core() < 10**6
 
-        async def play():
-            env = vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(pushed_aside))
-            await env.areset(seed=0)
-            await env.astep("x")
 
-        core = min(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {core})
-        other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-        try:
-            os.nice(19)
-            for _ in range(20):
-                asyncio.run(play())
-                if took > 0.2:
-                    break
-        finally:
-            other.kill()
-            other.wait()
-        print("was pushed aside" if took > 0.2 else "was not")
-    """
-    done = run_python(program, check=True)
-    assert (done.stdout, done.stderr) == ("was pushed aside\n", "")
+def test_a_collection_is_noted_for_the_thread_that_it_interrupts() -> None:
+    before = threads._clocks.collecting_now
+    gc.collect()
+    assert threads._clocks.collecting_now > before

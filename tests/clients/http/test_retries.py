@@ -86,22 +86,6 @@ async def test_redirects_without_an_end_are_followed_once(kind: str) -> None:
     assert count < 30
 
 
-async def test_after_the_rollout_its_deadline_is_forgotten() -> None:
-    from vfgym.aio.deadlines import rollout_deadline
-
-    async def seen() -> float | None:
-        return rollout_deadline.get()
-
-    async def inner(deadline: float) -> Any:
-        return await Before(deadline, seen())
-
-    now = time.monotonic()
-    assert await Before(now + 60, seen()) == now + 60
-    assert await Before(now + 60, inner(now + 90)) == now + 60
-    assert await Before(now + 60, inner(now + 30)) == now + 30
-    assert rollout_deadline.get() is None
-
-
 def test_when_a_request_is_repeated() -> None:
     assert [status for status in (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 502, 529) if should_retry(status, {})] == [
         408,
