@@ -224,7 +224,7 @@ def test_variations_that_cannot_be_read_are_refused(texts: list[str], message: s
     [
         ("", [], "has no evaluations"),
         ('env_id = "x"\nnum_exmples = 3', [], "no field 'num_exmples'. Did you mean `num_examples`"),
-        ('env_id = "x"\nseed = "3"', [], "seed: "),
+        ('env_id = "x"\nseed = "3"', [], "seed must be an integer from 0, got '3'"),
         ('env_id = "x"\nsplit = "test"', [], "split: "),
         ('env_id = "gymnasium/FrozenLak-v1"\nagents = ["random"]', [], "Did you mean"),
         ('[[eval]]\nagents = ["random"]', [], "eval 1 needs an env_id"),

@@ -33,8 +33,8 @@ What is here, from the inside out:
 - environments to subclass: `MultiTurnEnv`, `ToolEnv`, `StatefulToolEnv`; `GameEnv` and `MultiplayerEnv` around games; `EnvGroup` of several
 - sandboxes: `SandboxEnv` and `PythonEnv`, in which the model runs commands and code; `CliAgentEnv` and `HarborEnv`, which programs play
 - who answers: `ModelAgent` with a `ClientConfig` or a `Client`, `RandomAgent`, `OracleAgent`, `ScriptedAgent`, `HumanAgent`
-- runs: `evaluate`, `aevaluate`; `limit` of what is spent; `rollout` for training, whose samples `vfgym.training` makes; `replay` of a
-  saved rollout
+- runs: `evaluate`, `aevaluate`; `RunSpec`, a run as data; `limit` of what is spent; `rollout` for training, whose samples
+  `vfgym.training` makes; `replay` of a saved rollout
 """
 
 import importlib
@@ -63,7 +63,7 @@ from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
-from vfgym.runs import Replay, aevaluate, evaluate, replay, rollout
+from vfgym.runs import Replay, RunSettings, RunSpec, aevaluate, evaluate, replay, rollout
 from vfgym.shared_conversations import SharedConversations as _SharedConversations  # noqa: F401 - importing it registers it
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
@@ -139,6 +139,8 @@ __all__ = [
     "ResponseTokens",
     "Rubric",
     "RubricGroup",
+    "RunSettings",
+    "RunSpec",
     "SandboxEnv",
     "ScriptedAgent",
     "SingleTurnEnv",

@@ -67,6 +67,15 @@ class PriceTable:
     def _parse(cls, table: Mapping[str, Any], source: str) -> Self:
         return cls({str(model): _parse_price(str(model), value, source) for model, value in table.items()}, source)
 
+    def as_dict(self) -> dict[str, dict[str, float]]:
+        """Return the table as a dict, as it is given to `of`."""
+        return {model: {"input": price.input, "output": price.output} for model, price in self._prices.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return self._prices == other._prices if isinstance(other, PriceTable) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a dict
+
     def get(self, model: str) -> Price | None:
         """Return the price of a model; None where it is not known."""
         return self._prices.get(model)

@@ -33,6 +33,19 @@ Agent: TypeAlias = Answering | EpisodeAgent
 """Who answers the conversation."""
 
 
+@runtime_checkable
+class NamedAgent(EpisodeAgent, Protocol):
+    """An agent that holds connections or processes, and can be made again by what a run's spec says of it."""
+
+    def as_spec(self) -> dict[str, Any] | None:
+        """Return the fields of a `vfgym.RunSpec` that say who plays; None where they cannot."""
+        ...
+
+    def close(self) -> Awaitable[None] | None:
+        """Release what it holds."""
+        ...
+
+
 def per_episode(agent: Agent) -> Callable[[gym.Env[Any, Any]], Answering]:
     """Return a function from an environment that has just begun an episode to what answers in it for `agent`."""
     return agent.for_episode if isinstance(agent, EpisodeAgent) else lambda env: agent

@@ -74,6 +74,9 @@ class IsolatedAgent:
         if not isinstance(answer_seconds, int | float) or isinstance(answer_seconds, bool) or not answer_seconds > 0:
             raise ConfigurationError(f"answer_seconds must be a number above 0, got {answer_seconds!r}")
         self.name = name
+        self._spec: dict[str, Any] | None = {"agent": name, "isolate": True, "sandboxed": sandbox is True}
+        if isinstance(sandbox, SandboxSpec) or backend is not None or answer_seconds != _ANSWER_SECONDS:
+            self._spec = None
         self._answer_seconds = float(answer_seconds)
         self._processes = _Processes(name_of_module(name, f"agent {name!r}"), sandbox, backend)
         try:
@@ -91,6 +94,10 @@ class IsolatedAgent:
         # One more, so that an evaluation's own deadline comes first.
         limits: Limits = {"wall_seconds": self._answer_seconds if seconds is None else seconds + 1}
         return _IsolatedAnswers(self._processes, Beginning(self._processes.source, env.action_space, env.observation_space, rng), limits)
+
+    def as_spec(self) -> dict[str, Any] | None:
+        """Return what a `vfgym.RunSpec` says of who plays; None where it was given more than its name."""
+        return self._spec
 
     def close(self) -> None:
         """End the processes of episodes that are over."""

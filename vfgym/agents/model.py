@@ -43,7 +43,9 @@ class ModelAgent:
         self.sampling_args: SamplingArgs = with_secrets(dict(sampling_args or {}))
         self.clients: list[Client] = resolve_endpoints(client_or_config)
         """Who is asked: one client for each endpoint."""
-        self.base_urls = client_or_config.base_urls if isinstance(client_or_config, EndpointClientConfig) else ""
+        self.config = client_or_config if isinstance(client_or_config, EndpointClientConfig) else None
+        """The configuration that was given; None where a client was."""
+        self.base_urls = "" if self.config is None else self.config.base_urls
         """Where the model is, where that is known; several URLs are joined by commas."""
         self._episodes = 0
 
@@ -73,6 +75,10 @@ class ModelAgent:
     async def prompt_ids(self, observation: Sequence[Message], state: Any) -> list[int] | None:
         """Return the token ids with which an observation of an episode would be answered (see `Client.prompt_ids`)."""
         return await self.clients[0].prompt_ids(observation, self.name, state["tool_defs"] or None, state=state)
+
+    def as_spec(self) -> dict[str, Any] | None:
+        """Return what a `vfgym.RunSpec` says of who plays; None where clients were given, not a configuration."""
+        return None if self.config is None else {"model": self.name, "client": self.config, "sampling_args": self.sampling_args}
 
     async def close(self) -> None:
         """Release the clients' connections. A second call does nothing."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from greenlet import getcurrent
 
@@ -17,6 +18,7 @@ from vfgym.errors import WouldDeadlock
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -223,3 +225,19 @@ def run_to_end(run: Coroutine[Any, Any, T]) -> T:
     if in_bridge() or asyncio._get_running_loop() is loop:
         return wait(run)
     return _run_on(loop, run)
+
+
+def blocking(func: Callable[P, Coroutine[Any, Any, T]], name: str) -> Callable[P, T]:
+    """Return the form of an async function for code that is not async, which does what `run_to_end` does.
+
+    Args:
+        func: The async function.
+        name: What the other form is called.
+    """
+
+    @functools.wraps(func)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_to_end(func(*args, **kwargs))
+
+    run.__name__ = run.__qualname__ = name
+    return run

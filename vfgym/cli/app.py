@@ -165,22 +165,23 @@ def evaluate(
         "env_args": _parse_object(env_args),
         "isolate": isolate,
         "sandboxed": sandboxed,
+        "limits": SpendingLimits.parse(limit or (), "--limit"),
+        "limits_each": RolloutLimits.parse(limit_each or (), "--limit-each"),
+        "prices": prices,
+        "cache": cache,
+        "strict": strict,
     }
-    given = [name for name in options if _is_given(context, name)]
+    spelled = {"limits": "limit", "limits_each": "limit_each"}
+    given = [name for name in options if _is_given(context, spelled.get(name, name))]
     command = EvalCommand(
         variations=vary or (),
         patterns=select or (),
         is_dry_run=dry_run,
         as_json=as_json,
         output_dir=None if no_save else output_dir,
-        strict=strict,
         resume=resume,
         resumed_path=path,
         redo_errors=redo_errors,
-        limits=SpendingLimits.parse(limit or (), "--limit"),
-        limits_each=RolloutLimits.parse(limit_each or (), "--limit-each"),
-        prices=prices,
-        cache=cache,
         plot=plot,
         reducers=[name for given in reducers or () for name in given.split(",")],
     )

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 from vfgym.agents.human import EndOfInput
-from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.cli.conventions import Exit
 from vfgym.cli.eval_report import FinishedRun, check_plot, draw, print_plan, print_runs
 from vfgym.cli.evaluations import EvalFields
 from vfgym.cli.sweeps import PlannedRun, close_agents, parse_variations, plan_inputs, plan_runs
-from vfgym.clients import ClientConfig, is_permanent_refusal
+from vfgym.clients import EndpointClientConfig, is_permanent_refusal
 from vfgym.clients.config import NO_KEY
 from vfgym.clients.http.reachable import check_reachable
 from vfgym.errors import ConfigurationError, Error
-from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.output.redaction import REDACTED
 from vfgym.output.terminal import echo
 from vfgym.results import GenerateOutputs, find_incomplete
@@ -44,7 +42,6 @@ class EvalCommand:
     as_json: bool = False
     output_dir: Path | None
     """Results go to a directory of their own below it; None for no results on disk."""
-    strict: bool
     resume: bool
     """Whether runs that were stopped are gone on with."""
     resumed_path: Path | None
@@ -53,14 +50,6 @@ class EvalCommand:
     plot: Path | None = None
     reducers: Sequence[str] = ()
     """What the rollouts of each task are reduced to in the tables, too (see `vfgym.results.reducing`)."""
-    limits: SpendingLimits = field(default_factory=SpendingLimits)
-    """What each run may spend."""
-    limits_each: RolloutLimits = field(default_factory=RolloutLimits)
-    """What each rollout may spend."""
-    prices: Path | None = None
-    """What models cost (see `vfgym.prices`)."""
-    cache: bool = False
-    """Whether answers of models are kept in the user's cache, and not asked for twice."""
 
 
 def run_evaluations(evaluations: Sequence[EvalFields], command: EvalCommand) -> Exit:
@@ -82,8 +71,9 @@ def run_evaluations(evaluations: Sequence[EvalFields], command: EvalCommand) -> 
     runs = plan_runs(evaluations, parse_variations(command.variations), command.patterns)
     try:
         _check_resumed_path(command, len(runs))
-        models = [run.contestant.name for run in runs if run.contestant.config is not None]
-        Budget.of(command.limits, command.limits_each, command.prices, command.cache, models)
+        for run in runs:
+            spec = run.spec
+            Budget.of(spec.limits, spec.limits_each, spec.prices, spec.cache, [spec.name] if spec.client is not None else [])
         if command.is_dry_run:
             print_plan(runs, plan_inputs(runs), as_json=command.as_json)
             return Exit.GOOD
@@ -96,8 +86,8 @@ def run_evaluations(evaluations: Sequence[EvalFields], command: EvalCommand) -> 
         close_agents(runs)
 
 
-def _different(configs: Iterable[ClientConfig | None]) -> list[ClientConfig]:
-    different: list[ClientConfig] = []
+def _different(configs: Iterable[EndpointClientConfig | None]) -> list[EndpointClientConfig]:
+    different: list[EndpointClientConfig] = []
     for config in configs:
         if config is not None and config not in different:
             different.append(config)
@@ -140,34 +130,10 @@ def _play(runs: Sequence[PlannedRun], command: EvalCommand) -> Exit:
 
 
 def _play_run(run: PlannedRun, command: EvalCommand, path: Path | None) -> GenerateOutputs:
-    settings = run.settings
-    return evaluate(
-        settings.env_id,
-        run.contestant.agent,
-        model=run.contestant.name,
-        num_examples=settings.num_examples,
-        rollouts_per_example=settings.rollouts_per_example,
-        max_concurrent=settings.max_concurrent,
-        seed=settings.seed,
-        split=settings.split,
-        example_ids=settings.example_ids or None,
-        both_seats=settings.both_seats,
-        max_retries=settings.max_retries,
-        state_columns=settings.state_columns,
-        tags=settings.tags,
-        results_path=path,
-        resume=command.resume,
-        redo_errors=command.redo_errors,
-        strict=command.strict,
-        env_args=settings.env_args,
-        limits=command.limits,
-        limits_each=command.limits_each,
-        prices=command.prices,
-        cache=command.cache,
-    )
+    return evaluate(run.spec, run.contestant.agent, results_path=path, resume=command.resume, redo_errors=command.redo_errors)
 
 
-def _refusal(error: Exception, config: ClientConfig | None) -> str:
+def _refusal(error: Exception, config: EndpointClientConfig | None) -> str:
     """Return what a permanent refusal is told as: who refused what, and what the provider says. Never the key, however short it is."""
     text = ". The provider says: ".join([*getattr(error, "__notes__", []), str(error)])
     key = NO_KEY if config is None else config.resolve_api_key()
@@ -203,20 +169,20 @@ def _results_path(run: PlannedRun, command: EvalCommand, *, of_many: bool) -> Pa
         return None
     if command.resumed_path is not None:
         return command.resumed_path
-    settings, (name, agent, _, config) = run.settings, run.contestant
-    path = default_results_path(settings.env_id, name, command.output_dir, is_model=config is not None)
+    spec = run.spec
+    path = default_results_path(spec.env_id, spec.name, command.output_dir, is_model=spec.client is not None)
     if not command.resume:
         return path
     wanted = {
-        "model": name,
-        "is_model": config is not None,
-        "num_examples": len(settings.example_ids) or settings.num_examples,
-        "rollouts_per_example": settings.rollouts_per_example * (2 if settings.both_seats else 1),
-        "both_seats": settings.both_seats,
-        "env_args": settings.env_args or _registered_arguments(settings.env_id),
-        "seed": settings.seed,
-        "sampling_args": agent.sampling_args if isinstance(agent, ModelAgent) else {},
-        "limits_each": command.limits_each.given(),
+        "model": spec.name,
+        "is_model": spec.client is not None,
+        "num_examples": len(spec.example_ids or ()) or spec.num_examples,
+        "rollouts_per_example": spec.rollouts_per_example * (2 if spec.both_seats else 1),
+        "both_seats": spec.both_seats,
+        "env_args": spec.env_args or _registered_arguments(spec.env_id),
+        "seed": spec.seed,
+        "sampling_args": spec.sampling_args,
+        "limits_each": spec.limits_each.given(),
     }
     found = find_incomplete(path.parent, wanted, redo_errors=command.redo_errors, or_finished=of_many)
     new = "there is no unfinished run to resume with these settings, a new one begins"

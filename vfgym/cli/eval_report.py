@@ -45,7 +45,7 @@ def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[TaskInputs], *, as_j
     print_table(
         ["environment", *names, "agent", "tasks", "rollouts"],
         [
-            [run.settings.env_id, *_varied_cells(run, names), run.contestant.label, str(each.num_examples), str(each.num_rollouts)]
+            [run.spec.env_id, *_varied_cells(run, names), run.contestant.label, str(each.num_examples), str(each.num_rollouts)]
             for run, each in zip(runs, inputs, strict=True)
         ],
     )
@@ -55,8 +55,8 @@ def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[TaskInputs], *, as_j
 def _planned(run: PlannedRun, inputs: TaskInputs) -> dict[str, Any]:
     return {
         "title": run.title,
-        "env_id": run.settings.env_id,
-        "env_args": run.settings.env_args,
+        "env_id": run.spec.env_id,
+        "env_args": run.spec.env_args,
         "model": run.contestant.name,
         "is_model": run.contestant.config is not None,
         "examples": inputs.num_examples,
@@ -88,7 +88,7 @@ def print_runs(runs: Sequence[FinishedRun], *, as_json: bool, reducers: Sequence
         print_json({"runs": [_as_json(run, reducers) for run in runs], "pairs": pairs})
     elif runs:
         in_order = sorted(range(len(runs)), key=lambda place: runs[place].results["metadata"]["avg_reward"] is None)
-        if len({repr(run.plan.settings) for run in runs}) == 1:
+        if len({run.plan.played for run in runs}) == 1:
             print_rewards({run.plan.label: run.results for run in runs}, reducers)
         else:
             _print_sweep([runs[place] for place in in_order], {pair["b"]: pair for pair in pairs}, in_order, reducers)
@@ -113,7 +113,7 @@ def _as_json(run: FinishedRun, reducers: Sequence[str]) -> dict[str, Any]:
 def _compare_runs(runs: Sequence[FinishedRun]) -> list[ComparedPair]:
     """Return how each run compares with the first one of its environment."""
     first: dict[str, int] = {}
-    places = [(first.setdefault(run.plan.settings.env_id, place), place) for place, run in enumerate(runs)]
+    places = [(first.setdefault(run.plan.spec.env_id, place), place) for place, run in enumerate(runs)]
     return compare_places([_named(run) for run in runs], [(a, b) for a, b in places if a != b])
 
 
@@ -125,15 +125,15 @@ def _named(run: FinishedRun) -> GenerateOutputs:
 def _print_sweep(runs: Sequence[FinishedRun], pairs: dict[int, ComparedPair], places: Sequence[int], reducers: Sequence[str]) -> None:
     """Print a table of runs that did not all play the same, those of an environment beside each other."""
     names = _varied_names([run.plan for run in runs])
-    environments = list(dict.fromkeys(run.plan.settings.env_id for run in runs))
+    environments = list(dict.fromkeys(run.plan.spec.env_id for run in runs))
     each = [run.results["metadata"] for run in runs]
     endings, amounts = _ending_columns(each), _amount_columns(each, ("turns", "tokens", "cost"))
     rows = []
-    for place, (plan, result) in sorted(zip(places, runs, strict=True), key=lambda item: environments.index(item[1].plan.settings.env_id)):
+    for place, (plan, result) in sorted(zip(places, runs, strict=True), key=lambda item: environments.index(item[1].plan.spec.env_id)):
         difference = format_estimate(pairs[place]["difference"], pairs[place]["interval"], sign="+") if place in pairs else ""
         numbers = [*(_reduced(result, name) for name in reducers), *(_AMOUNTS[name](result["metadata"]) for name in amounts)]
         cells = [plan.contestant.label, _mean(result), difference, *numbers, *(_share(result, name) for name in endings)]
-        rows.append([plan.settings.env_id, *_varied_cells(plan, names), *cells])
+        rows.append([plan.spec.env_id, *_varied_cells(plan, names), *cells])
     reduced = [f"{name} (95 %)" for name in reducers]
     print_table(["environment", *names, "agent", "reward (95 %)", "difference (95 %)", *reduced, *amounts, *endings], rows)
 
@@ -302,7 +302,7 @@ def draw(runs: Sequence[FinishedRun], file: Path) -> list[str]:
         yerr=np.transpose([_bar_ends(metadata) for metadata in drawn.values()]) if drawn else None,
         capsize=4,
     )
-    axes.set(title=", ".join(dict.fromkeys(run.plan.settings.env_id for run in runs)), ylabel="mean reward, 95 % interval")
+    axes.set(title=", ".join(dict.fromkeys(run.plan.spec.env_id for run in runs)), ylabel="mean reward, 95 % interval")
     if left_out:
         axes.set_xlabel(f"without a mean: {', '.join(left_out)}")
     figure.savefig(file)

@@ -5,43 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, InstanceOf
 
 from vfgym.cli.eval_files import read_eval_file
-from vfgym.cli.fields import TableFields, parse_names
-from vfgym.clients import PROVIDERS, ClientConfig
+from vfgym.cli.fields import TableFields, parse_limits, parse_names
+from vfgym.clients import PROVIDERS, ClientConfig, EndpointClientConfig
 from vfgym.clients.config import check_client_type, make_config, provider_named
 from vfgym.errors import ConfigurationError
+from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.results.files import METADATA
+from vfgym.runs.spec import RunSettings, RunSpec
 
 NUM_EXAMPLES = 20
 """Tasks that are played where it is not said how many."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalSettings:
-    """What all agents play, and how (see `vfgym.evaluate`)."""
-
-    env_id: str
-    env_args: dict[str, Any]
-    num_examples: int
-    rollouts_per_example: int
-    max_concurrent: int
-    seed: int
-    split: Literal["train", "eval"]
-    example_ids: Sequence[int]
-    """Play the tasks with these ids, instead of the first so many; empty for those."""
-    both_seats: bool
-    """Whether each game for two players is played from either seat (see `vfgym.evaluate`)."""
-    max_retries: int
-    state_columns: Sequence[str]
-    tags: Sequence[str]
-    """Words by which the runs are found again."""
-    isolate: bool
-    """Whether agents run in processes of their own (see `vfgym.agents.isolated.IsolatedAgent`)."""
-    sandboxed: bool = False
-    """Whether these processes are in sandboxes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +66,7 @@ class Models:
 Names = Annotated[list[str], BeforeValidator(parse_names)]
 
 
-class EvalFields(TableFields):
+class EvalFields(TableFields, RunSettings):
     """What is said about an evaluation, in a table of a file or by options of the same names."""
 
     spellings = {
@@ -97,10 +75,12 @@ class EvalFields(TableFields):
         "agent": "agents",
         "model": "models",
         "tag": "tags",
+        "limit": "limits",
+        "limit_each": "limits_each",
         "api_base_url": "base_url",
         "api_client_type": "client_type",
     }
-    alternatives = (("num_examples", "example_ids"),)
+    alternatives = (("num_examples", "example_ids"), *(("client", name) for name in ("provider", "base_url", "api_key_var", "client_type")))
 
     env_id: str = ""
     env_args: dict[str, Any] = {}
@@ -110,39 +90,33 @@ class EvalFields(TableFields):
     base_url: str | None = None
     api_key_var: str | None = None
     client_type: str | None = None
+    client: InstanceOf[EndpointClientConfig] | None = None
+    """Where the models are, whole: of a run that is played again."""
     sampling_args: dict[str, Any] = {}
-    num_examples: int | None = None
-    rollouts_per_example: int = 1
-    max_concurrent: int = 64
-    seed: int = 0
-    split: Literal["train", "eval"] = "eval"
-    example_ids: list[int] = []
-    both_seats: bool = False
-    max_retries: int = 0
-    state_columns: Names = []
-    tags: Names = []
     isolate: bool = False
     sandboxed: bool = False
+    # What files and options write otherwise than arguments do.
+    num_examples: int | None = None  # type: ignore[assignment]
+    state_columns: Names = []
+    tags: Names = []
+    limits: Annotated[InstanceOf[SpendingLimits], BeforeValidator(parse_limits(SpendingLimits))] = SpendingLimits()
+    limits_each: Annotated[InstanceOf[RolloutLimits], BeforeValidator(parse_limits(RolloutLimits))] = RolloutLimits()
 
-    def settings(self) -> EvalSettings:
-        """Return what is played."""
-        num_examples = -1 if self.example_ids else NUM_EXAMPLES
-        return EvalSettings(
-            env_id=self.env_id,
-            env_args=self.env_args,
-            num_examples=num_examples if self.num_examples is None else self.num_examples,
-            rollouts_per_example=self.rollouts_per_example,
-            max_concurrent=self.max_concurrent,
-            seed=self.seed,
-            split=self.split,
-            example_ids=self.example_ids,
-            both_seats=self.both_seats,
-            max_retries=self.max_retries,
-            state_columns=self.state_columns,
-            tags=self.tags,
-            isolate=self.isolate,
-            sandboxed=self.sandboxed,
-        )
+    def specs(self) -> list[RunSpec]:
+        """Return the run of each agent and of each model.
+
+        Raises:
+            ConfigurationError: If a setting does not fit, or it is not said where a model is.
+        """
+        said: dict[str, Any] = {**self.arguments(), "env_id": self.env_id, "env_args": self.env_args}
+        said["example_ids"] = self.example_ids or None
+        if self.num_examples is None:
+            said["num_examples"] = -1 if self.example_ids else NUM_EXAMPLES
+        config = self.client or self.asked_models().config()
+        own = {"isolate": self.isolate, "sandboxed": self.sandboxed}
+        who: list[dict[str, Any]] = [{"agent": name, **own} for name in self.agents]
+        who += [{"model": name, "client": config, "sampling_args": self.sampling_args} for name in self.models]
+        return [RunSpec.of({**said, **each}, "a run's spec") for each in who]
 
     def asked_models(self) -> Models:
         """Return the models that play."""
@@ -160,7 +134,8 @@ def read_evaluations(target: str, options: Mapping[str, Any], given: Collection[
     """Return what is to be evaluated.
 
     Args:
-        target: The id of an environment, or a file of evaluations (``.toml``, see `vfgym.cli.eval_files`).
+        target: The id of an environment, a file of evaluations (``.toml``, see `vfgym.cli.eval_files`), or the directory of a run, which
+            is played again.
         options: The values of the options, by the names of `EvalFields`.
         given: Names of those that were given: they win over a file, and the others give way to it.
 
@@ -168,7 +143,26 @@ def read_evaluations(target: str, options: Mapping[str, Any], given: Collection[
         ConfigurationError: If the file cannot be read, or an evaluation is not as described.
     """
     is_file = target.endswith(".toml")
-    tables = read_eval_file(Path(target), EvalFields) if is_file else [{"env_id": target}]
+    if is_file:
+        tables = read_eval_file(Path(target), EvalFields)
+    elif is_run(target):
+        tables = [_table_of(RunSpec.load(target))]
+    else:
+        tables = [{"env_id": target}]
     own = {name: options[name] for name in given}
-    place = target if is_file else "vfgym eval"
+    place = "vfgym eval" if tables == [{"env_id": target}] else target
     return [EvalFields.parse(EvalFields.override(EvalFields.override(options, table), own), place) for table in tables]
+
+
+def is_run(target: str) -> bool:
+    """Say whether what is to be evaluated is the directory of a run."""
+    return (Path(target) / METADATA).is_file()
+
+
+def _table_of(spec: RunSpec) -> dict[str, Any]:
+    """Return what a file would say of a run."""
+    table: dict[str, Any] = {**spec.arguments(), "env_id": spec.env_id, "env_args": spec.env_args}
+    del table["example_ids" if spec.example_ids is None else "num_examples"]
+    if spec.client is None:
+        return {**table, "agents": [spec.agent], "isolate": spec.isolate, "sandboxed": spec.sandboxed}
+    return {**table, "models": [spec.model], "client": spec.client, "sampling_args": spec.sampling_args}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, did_you_mean
+from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.output.redaction import excerpt, with_secrets
+
+L = TypeVar("L", SpendingLimits, RolloutLimits)
 
 
 class TableFields(BaseModel):
@@ -81,6 +84,9 @@ class TableFields(BaseModel):
     @classmethod
     def _describe(cls, problem: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         """Return what is wrong with a field, by the name that it was given."""
+        own = problem.get("ctx", {}).get("error")
+        if isinstance(own, ConfigurationError):  # which names the field, and what it may be
+            return str(own)
         field, *inside = problem["loc"]
         name = next((name for name in given if cls.spellings.get(name, name) == field), field)
         place = ".".join(map(str, (name, *inside)))
@@ -96,3 +102,14 @@ class TableFields(BaseModel):
 def parse_names(value: Any) -> Any:
     """Return names as a list; they may be one text, separated by commas."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+def parse_limits(kind: type[L]) -> Callable[[Any], L]:
+    """Return a function that returns limits; they may be a table, or texts such as ``"tokens=2000,time=60"``, as on the command line."""
+
+    def parse(value: Any) -> L:
+        if value is None or isinstance(value, Mapping | kind):
+            return kind.of(value)
+        return kind.parse([value] if isinstance(value, str) else value, "a limit")
+
+    return parse

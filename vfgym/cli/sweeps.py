@@ -5,24 +5,22 @@ from __future__ import annotations
 import fnmatch
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vfgym.agents.base import Agent
-from vfgym.agents.isolated import IsolatedAgent
-from vfgym.agents.loading import AGENTS, load_agent
-from vfgym.agents.model import ModelAgent
 from vfgym.aio.background import run_to_end
 from vfgym.bounded_json import parse_json
 from vfgym.cli.environments import check_id
 from vfgym.cli.eval_files import combinations
-from vfgym.cli.evaluations import EvalFields, EvalSettings
-from vfgym.clients import ClientConfig
+from vfgym.cli.evaluations import EvalFields
+from vfgym.clients import EndpointClientConfig
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import redact_data
 from vfgym.results.plain_json import json_text
 from vfgym.runs.inputs import TaskInputs
 from vfgym.runs.planning import plan_tasks
+from vfgym.runs.spec import RunSpec, close_agent
 
 
 class Contestant(NamedTuple):
@@ -33,7 +31,7 @@ class Contestant(NamedTuple):
     agent: Agent
     label: str
     """What stands in the table: the name, and which of the two it is where both have it."""
-    config: ClientConfig | None
+    config: EndpointClientConfig | None
     """Where a model is; None for an agent."""
 
 
@@ -41,12 +39,17 @@ class Contestant(NamedTuple):
 class PlannedRun:
     """One run: who plays, and what."""
 
-    settings: EvalSettings
+    spec: RunSpec
     contestant: Contestant
     varied: dict[str, Any]
     """What it has otherwise than other runs of its environment: arguments by their names, options of the command by theirs (``--seed``)."""
     names_environment: bool
     """Whether there are runs of other environments."""
+
+    @property
+    def played(self) -> str:
+        """What is played, and how: the same for runs that differ in nothing but who plays."""
+        return repr((self.spec.env_id, self.spec.env_args, self.spec.arguments()))
 
     @property
     def label(self) -> str:
@@ -57,7 +60,7 @@ class PlannedRun:
     @property
     def title(self) -> str:
         """What tells it from all other runs."""
-        return f"{self.settings.env_id}: {self.label}" if self.names_environment else self.label
+        return f"{self.spec.env_id}: {self.label}" if self.names_environment else self.label
 
 
 def as_text(value: Any) -> str:
@@ -124,13 +127,15 @@ def _is_among(value: Any, others: Sequence[Any]) -> bool:
     return any(json_text(value) == json_text(other) for other in others)
 
 
-def _vary(settings: EvalSettings, variations: Mapping[str, Sequence[Any]]) -> Iterator[EvalSettings]:
-    """Give the settings with each combination of values."""
-    fixed = next((name for name in variations if name in settings.env_args), None)
-    if fixed is not None:
-        raise ConfigurationError(f"{settings.env_id}: {fixed!r} is both fixed and varied: leave one of them out")
+def _vary(specs: Sequence[RunSpec], variations: Mapping[str, Sequence[Any]]) -> Iterator[RunSpec]:
+    """Give the specs with each combination of values."""
+    for spec in specs:
+        fixed = next((name for name in variations if name in spec.env_args), None)
+        if fixed is not None:
+            raise ConfigurationError(f"{spec.env_id}: {fixed!r} is both fixed and varied: leave one of them out")
     for chosen in combinations(variations):
-        yield replace(settings, env_args={**settings.env_args, **chosen})
+        for spec in specs:
+            yield spec.model_copy(update={"env_args": {**spec.env_args, **chosen}})
 
 
 # Plans
@@ -147,12 +152,7 @@ def plan_runs(evaluations: Sequence[EvalFields], variations: Mapping[str, Sequen
     Raises:
         ConfigurationError: If there is no such environment or agent, nobody plays, or two runs are the same.
     """
-    runs = [
-        (settings, contestant)
-        for fields in evaluations
-        for settings in _vary(_checked(fields.settings()), variations)
-        for contestant in _contestants(fields)
-    ]
+    runs = [(spec, _contestant(spec, fields)) for fields in evaluations for spec in _vary(_specs(fields), variations)]
     chosen = [run for run in _name_runs(runs) if not patterns or any(_fits(run.title, pattern) for pattern in patterns)]
     if not chosen:
         titles = "; ".join(run.title for run in _name_runs(runs))
@@ -163,55 +163,47 @@ def plan_runs(evaluations: Sequence[EvalFields], variations: Mapping[str, Sequen
     return chosen
 
 
-def _checked(settings: EvalSettings) -> EvalSettings:
-    check_id(settings.env_id)
-    return settings
-
-
-def _contestants(fields: EvalFields) -> list[Contestant]:
-    """Return who plays, each with an agent that has no part in any other run."""
-    models = fields.asked_models()
-    config = models.config()
-    for option, given in (("--agent", fields.agents), ("--model", models.names)):
+def _specs(fields: EvalFields) -> list[RunSpec]:
+    """Return the runs of one evaluation: of each agent, and of each model."""
+    check_id(fields.env_id)
+    for option, given in (("--agent", fields.agents), ("--model", fields.models)):
         for name, count in Counter(given).items():
             if count > 1:
                 raise ConfigurationError(f"{option} {name} is given {count} times: give it once")
-    contestants = []
-    for name in fields.agents:
-        is_isolated = (fields.isolate or fields.sandboxed) and name not in AGENTS  # the library's own need nothing to be kept from
-        agent = IsolatedAgent(name, sandbox=fields.sandboxed) if is_isolated else load_agent(name)
-        contestants.append(Contestant(name, agent, f"{name} (agent)" if name in models.names else name, None))
-    if config is not None:
-        for name in models.names:
-            agent = ModelAgent(config, name, models.sampling_args)
-            contestants.append(Contestant(name, agent, f"{name} (model)" if name in fields.agents else name, config))
-    if not contestants:
+    specs = fields.specs()
+    if not specs:
         raise ConfigurationError("say who plays: --agent random, --agent module:callable, --model MODEL --provider PROVIDER, ...")
-    return contestants
+    return specs
 
 
-def _name_runs(runs: Sequence[tuple[EvalSettings, Contestant]]) -> list[PlannedRun]:
+def _contestant(spec: RunSpec, fields: EvalFields) -> Contestant:
+    """Return who plays, with an agent that has no part in any other run."""
+    kind, others = ("agent", fields.models) if spec.client is None else ("model", fields.agents)
+    label = f"{spec.name} ({kind})" if spec.name in others else spec.name
+    return Contestant(spec.name, spec.make_agent(), label, spec.client)
+
+
+def _name_runs(runs: Sequence[tuple[RunSpec, Contestant]]) -> list[PlannedRun]:
     """Return runs with what each has otherwise than the others of its environment."""
-    environments = {settings.env_id for settings, _ in runs}
-    by_environment = {env_id: [_facts(*run) for run in runs if run[0].env_id == env_id] for env_id in environments}
+    environments = {spec.env_id for spec, _ in runs}
+    by_environment = {env_id: [_facts(spec) for spec, _ in runs if spec.env_id == env_id] for env_id in environments}
     return [
-        PlannedRun(settings, contestant, _differing(_facts(settings, contestant), by_environment[settings.env_id]), len(environments) > 1)
-        for settings, contestant in runs
+        PlannedRun(spec, contestant, _differing(_facts(spec), by_environment[spec.env_id]), len(environments) > 1)
+        for spec, contestant in runs
     ]
 
 
-def _facts(settings: EvalSettings, contestant: Contestant) -> dict[str, Any]:
+def _facts(spec: RunSpec) -> dict[str, Any]:
     """Return what may tell a run from others: arguments of the environment, and options of the command."""
-    sampling = contestant.agent.sampling_args if isinstance(contestant.agent, ModelAgent) else None
     return {
-        **settings.env_args,
-        "--num-examples": settings.num_examples,
-        "--rollouts-per-example": settings.rollouts_per_example,
-        "--seed": settings.seed,
-        "--split": settings.split,
-        "--example-ids": settings.example_ids,
-        "--both-seats": settings.both_seats,
-        **({} if sampling is None else {"--sampling-args": sampling}),
+        **spec.env_args,
+        "--num-examples": spec.num_examples,
+        "--rollouts-per-example": spec.rollouts_per_example,
+        "--seed": spec.seed,
+        "--split": spec.split,
+        "--example-ids": spec.example_ids or [],
+        "--both-seats": spec.both_seats,
+        **({} if spec.client is None else {"--sampling-args": spec.sampling_args}),
     }
 
 
@@ -235,22 +227,10 @@ def plan_inputs(runs: Iterable[PlannedRun]) -> list[TaskInputs]:
     planned: dict[str, TaskInputs] = {}
     inputs = []
     for run in runs:
-        settings = run.settings
-        key = repr(settings)
+        key = run.played
         if key not in planned:
             try:
-                planned[key] = plan_tasks(
-                    settings.env_id,
-                    env_args=settings.env_args,
-                    num_examples=settings.num_examples,
-                    rollouts_per_example=settings.rollouts_per_example,
-                    max_concurrent=settings.max_concurrent,
-                    max_retries=settings.max_retries,
-                    seed=settings.seed,
-                    split=settings.split,
-                    example_ids=settings.example_ids or None,
-                    both_seats=settings.both_seats,
-                )
+                planned[key] = plan_tasks(run.spec.env_id, run.spec, run.spec.env_args)
             except ConfigurationError as error:
                 raise ConfigurationError(f"{run.title}: {error}") from error
         inputs.append(planned[key])
@@ -260,8 +240,4 @@ def plan_inputs(runs: Iterable[PlannedRun]) -> list[TaskInputs]:
 def close_agents(runs: Iterable[PlannedRun]) -> None:
     """Close the connections and processes of those who play."""
     for run in runs:
-        agent = run.contestant.agent
-        if isinstance(agent, ModelAgent):
-            run_to_end(agent.close())
-        elif isinstance(agent, IsolatedAgent):
-            agent.close()
+        run_to_end(close_agent(run.contestant.agent))

@@ -82,6 +82,8 @@ class GenerateMetadata(Summary):
     """Whether the rows are those of another run, scored again with another rubric, where they are."""
     scored_by: NotRequired[dict[str, Any]]
     """The name of that rubric, and the arguments that it was made with, where ``vfgym score`` was told them."""
+    spec: NotRequired[dict[str, Any]]
+    """The run as data, by which it can be played again (`vfgym.RunSpec`), where all that was played has a name."""
     both_seats: NotRequired[bool]
     """Whether each game was played from both seats, where it was: `rollouts_per_example` counts both."""
 
@@ -129,6 +131,8 @@ class Run:
     """The limit that ended it."""
     tags: list[str] = field(default_factory=list)
     """Words by which it is found again."""
+    spec: dict[str, Any] | None = None
+    """The run as data, without secrets."""
     spent: Spending | None = None
     """What it has spent so far, which goes on to be counted; None where only its rows tell."""
 
@@ -179,6 +183,7 @@ class Run:
             "path_to_save": self.path_to_save,
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
             **({"tags": self.tags} if self.tags else {}),  # type: ignore[typeddict-item]
+            **({"spec": self.spec} if self.spec is not None else {}),  # type: ignore[typeddict-item]
         }
 
 

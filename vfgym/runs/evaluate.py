@@ -6,17 +6,15 @@ import dataclasses
 import functools
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any, Unpack
 
 from vfgym.agents.base import Agent, per_episode
 from vfgym.agents.human import HumanAgent
 from vfgym.agents.loading import agent_name, as_agent
 from vfgym.agents.model import ModelAgent
-from vfgym.aio.background import run_to_end
+from vfgym.aio.background import blocking
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
@@ -32,203 +30,112 @@ from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining, task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
-from vfgym.runs.spending import Budget, CacheLike, LimitsLike, PricesLike, RolloutLimitsLike, RunSpending
+from vfgym.runs.spec import RunArguments, RunSettings, RunSpec, close_agent, describe, takes_settings
+from vfgym.runs.spending import Budget, RunSpending
 from vfgym.runs.step_player import StepPlayer, StepPlayerConfig
 
 logger = logging.getLogger(__name__)
 
 
-def evaluate(
-    env: EnvLike,
-    agent: Agent | str,
+@takes_settings
+async def aevaluate(
+    env: EnvLike | RunSpec,
+    agent: Agent | str | None = None,
     *,
-    num_examples: int = -1,
-    rollouts_per_example: int = 1,
-    max_concurrent: int = 64,
-    seed: int = 0,
+    env_id: str | None = None,
+    model: str | None = None,
+    env_args: dict[str, Any] | None = None,
     results_path: str | Path | None = None,
     save_results: bool = False,
     resume: bool = False,
     redo_errors: bool = False,
-    state_columns: Iterable[str] = (),
-    tags: Iterable[str] = (),
-    split: Literal["train", "eval"] = "eval",
-    example_ids: Iterable[int] | None = None,
-    independent_scoring: bool | None = None,
-    both_seats: bool = False,
-    max_retries: int = 0,
-    strict: bool = False,
-    pass_threshold: float | None = None,
-    env_id: str | None = None,
-    model: str | None = None,
-    env_args: dict[str, Any] | None = None,
-    limits: LimitsLike = None,
-    limits_each: RolloutLimitsLike = None,
-    prices: PricesLike = None,
-    cache: CacheLike = None,
     progress: bool = True,
     on_start: StartCallback | None = None,
     on_progress: ProgressCallback | None = None,
+    **settings: Unpack[RunArguments],
 ) -> GenerateOutputs:
-    """Let an agent play the evaluation tasks of an environment.
+    """Let an agent play the evaluation tasks of an environment; `evaluate` does so in code that is not async.
 
-    Works in a script, in threads, and inside a running event loop (a notebook cell). Ctrl-C stops it, closes what it made,
+    `evaluate` works in a script, in threads, and inside a running event loop (a notebook cell). Ctrl-C stops it, closes what it made,
     and leaves the rollouts that were finished on disk.
 
     Args:
         env: A registered id, a spec, a chat environment (as it is, or inside wrappers as `gymnasium.make` returns it), or a
             function that makes one. An environment is played on forks of it, inside wrappers rebuilt like its own, and is
-            not closed; a function is called once for each worker.
+            not closed; a function is called once for each worker. Or a `RunSpec`, which says who plays, and how.
         agent: A function ``(observation, info) -> message``, plain or async, an object with ``for_episode(env)``, or a name
-            (see `vfgym.agents.load_agent`).
-        num_examples: Play the first so many evaluation tasks; -1 for all of them.
-        rollouts_per_example: Episodes of each task.
-        max_concurrent: Most episodes at once; -1 for no limit. A human is asked in one after the other.
-        seed: Seed of the run. Each rollout's random numbers follow from it, whatever runs beside it.
+            (see `vfgym.agents.load_agent`). With a `RunSpec`: the agent that it names, if that is made already.
+        env_id: Name of the environment in the results; its registered id by default.
+        model: Name of the agent in the results; its own by default.
+        env_args: Arguments to make the environment with, where an id, a spec or a function is given.
         results_path: Write ``results.jsonl`` and ``metadata.json`` to this directory.
         save_results: Write them to a new directory below ``./outputs/evals``, where no `results_path` is given.
         resume: Go on with the run whose results `results_path` holds, if there are any: play only what is missing, by the
             fingerprints of the tasks. The settings must agree; `num_examples` may have grown. An example whose group is
             scored together is played again as a whole where a rollout of it is missing.
         redo_errors: Play rollouts of that run that have an error again; they count as done otherwise.
-        state_columns: Items of each episode's state to keep in its row.
-        tags: Words by which the run is found again: the metadata have them, with those that a run that is resumed had.
-        split: Play these tasks: ``"eval"``, or ``"train"``.
-        example_ids: Play the tasks with these ids, in this order; instead of `num_examples`.
-        independent_scoring: False scores the rollouts of each example together, so that they have advantages (the reward minus the
-            group's mean), and keeps them together. None does so where a reward function needs it; True never does.
-        both_seats: Play each game for two players twice, once from either seat and with the same seed. A rollout is then a pair of
-            rows, with ``player`` and ``pair``, and there are twice as many of each task.
-        max_retries: How often a rollout is repeated where the infrastructure or an unusable response of the model ended it. An attempt
-            that is repeated is not scored.
-        strict: Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's
-            error.
-        pass_threshold: Reward from which a rollout passes, in pass@k; the environment's own by default.
-        env_id: Name of the environment in the results; its registered id by default.
-        model: Name of the agent in the results; its own by default.
-        env_args: Arguments to make the environment with, where an id, a spec or a function is given.
-        limits: What the run may spend, such as ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}`` (time in
-            seconds; judges count). No request and no rollout begins where one is used up: then rollouts that are running are given up,
-            what was finished is returned, and ``metadata["stopped_by"]`` says which limit it was. A run that is resumed counts on.
-        limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``. It cuts an episode, with
-            the stop condition ``limit_reached``. What was cut is scored, and counts with at most the environment's ``failure_reward``.
-        prices: What models cost: a TOML file or a dict with a table for each model, ``input`` and ``output`` for a million tokens.
-        cache: Whether answers of models are kept and not asked for twice (see `vfgym.clients.cache`); or the file.
         progress: Whether progress is shown: a bar on a terminal, else a line now and then. A human is shown none.
         on_start: Called before the first rollout, with how far the run is: not at all, or as far as an earlier run went.
         on_progress: Called with each row as it is finished, and with how far the run is.
+        **settings: The fields of `RunSettings`: ``num_examples``, ``rollouts_per_example``, ``max_concurrent``, ``seed``, ``split``,
+            ``limits``, ``cache`` and so on.
 
     Returns:
         ``{"outputs": rows, "metadata": ...}``, the rows by example and rollout.
 
     Raises:
         ConfigurationError: If the environment, the agent or an argument cannot work, or a run cannot be resumed with it.
+        UnknownArgument: If there is no such argument.
         ResultsError: If results cannot be written; its ``outputs`` are what was finished.
         vfgym.agents.EndOfInput: If a human ended the input.
     """
-    run = aevaluate(
-        env,
-        agent,
-        num_examples=num_examples,
-        rollouts_per_example=rollouts_per_example,
-        max_concurrent=max_concurrent,
-        seed=seed,
-        results_path=results_path,
-        save_results=save_results,
-        resume=resume,
-        redo_errors=redo_errors,
-        state_columns=state_columns,
-        tags=tags,
-        split=split,
-        example_ids=example_ids,
-        independent_scoring=independent_scoring,
-        both_seats=both_seats,
-        max_retries=max_retries,
-        strict=strict,
-        pass_threshold=pass_threshold,
-        env_id=env_id,
-        model=model,
-        env_args=env_args,
-        limits=limits,
-        limits_each=limits_each,
-        prices=prices,
-        cache=cache,
-        progress=progress,
-        on_start=on_start,
-        on_progress=on_progress,
-    )
-    return run_to_end(run)
-
-
-async def aevaluate(
-    env: EnvLike,
-    agent: Agent | str,
-    *,
-    num_examples: int = -1,
-    rollouts_per_example: int = 1,
-    max_concurrent: int = 64,
-    seed: int = 0,
-    results_path: str | Path | None = None,
-    save_results: bool = False,
-    resume: bool = False,
-    redo_errors: bool = False,
-    state_columns: Iterable[str] = (),
-    tags: Iterable[str] = (),
-    split: Literal["train", "eval"] = "eval",
-    example_ids: Iterable[int] | None = None,
-    independent_scoring: bool | None = None,
-    both_seats: bool = False,
-    max_retries: int = 0,
-    strict: bool = False,
-    pass_threshold: float | None = None,
-    env_id: str | None = None,
-    model: str | None = None,
-    env_args: dict[str, Any] | None = None,
-    limits: LimitsLike = None,
-    limits_each: RolloutLimitsLike = None,
-    prices: PricesLike = None,
-    cache: CacheLike = None,
-    progress: bool = True,
-    on_start: StartCallback | None = None,
-    on_progress: ProgressCallback | None = None,
-) -> GenerateOutputs:
-    """Let an agent play the evaluation tasks of an environment, on the running event loop (see `evaluate`)."""
-    num_examples, rollouts_per_example, max_concurrent, max_retries, seed = check_counts(
-        num_examples, rollouts_per_example, max_concurrent, max_retries, seed
-    )
-    columns, tag_names = _names("state_columns", state_columns), _names("tags", tags)
     _check_resume(resume, redo_errors, results_path)
+    spec: RunSpec | None = None
+    made: Agent | None = None
+    how: RunSettings
+    if isinstance(env, RunSpec):
+        how = spec = _without_others(env, {"env_id": env_id, "model": model, "env_args": env_args, **settings})
+        env, env_args, model = spec.env_id, spec.env_args, spec.name
+        if agent is None:
+            agent = made = spec.make_agent()
+    elif agent is None:
+        raise ConfigurationError("say who plays: give an agent, such as 'random', or a function (observation, info) -> message")
+    else:
+        how = RunSettings.of({**settings}, "evaluate()")
     given, agent = agent, as_agent(agent)
     asked = [agent.name] if isinstance(agent, ModelAgent) else []
-    budget = Budget.of(limits, limits_each, prices, cache, asked)
+    budget = Budget.of(how.limits, how.limits_each, how.prices, how.cache, asked)
+    max_concurrent, rollouts_per_example = how.max_concurrent, how.rollouts_per_example
     if isinstance(agent, HumanAgent):
         max_concurrent, progress = 1, False
     replicas = Replicas()
     try:
+        spec = spec or describe(env, given, agent, env_args, model, how)
         definition = await bridge(replicas.open, env, dict(env_args or {}))
-        in_groups = _scores_in_groups(definition, independent_scoring)
-        pairs = await bridge(find_pairs, definition, rollouts_per_example) if both_seats else None
+        in_groups = _scores_in_groups(definition, how.independent_scoring)
+        pairs = await bridge(find_pairs, definition, rollouts_per_example) if how.both_seats else None
         rollouts_per_example *= 1 if pairs is None else 2
-        inputs = await bridge(find_inputs, definition, split, num_examples, rollouts_per_example, example_ids)
-        if num_examples > inputs.num_examples:
-            logger.warning("num_examples is %d, and there are %d examples: all of them are played", num_examples, inputs.num_examples)
+        inputs = await bridge(find_inputs, definition, how.split, how.num_examples, rollouts_per_example, how.example_ids)
+        if how.num_examples > inputs.num_examples:
+            logger.warning("num_examples is %d, and there are %d examples: all of them are played", how.num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
-        declared = FailureRewards(definition, split)
+        declared = FailureRewards(definition, how.split)
         path = _path_to_save(results_path, save_results, identity)
         begun = earlier_metadata(path if resume else None)
         run = Run(
             **identity,
             num_examples=inputs.num_examples,
             rollouts_per_example=rollouts_per_example,
-            pass_threshold=definition.pass_threshold if pass_threshold is None else pass_threshold,
-            seed=seed,
-            state_columns=columns,
+            pass_threshold=definition.pass_threshold if how.pass_threshold is None else how.pass_threshold,
+            seed=how.seed,
+            state_columns=how.state_columns,
             max_concurrent=max_concurrent,
             path_to_save=path,
             reward_range=declared.counted_range,
             limits_each=budget.limits_each.given(),
             both_seats=pairs is not None,
-            tags=list(dict.fromkeys([*begun.get("tags", ()), *tag_names])),
+            tags=list(dict.fromkeys([*begun.get("tags", ()), *how.tags])),
+            spec=None if spec is None else spec.to_json(),
         )
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
@@ -239,8 +146,8 @@ async def aevaluate(
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        seed_of = Seeds(seed).of if pairs is None else pairs.seed_of(Seeds(seed).of)
-        config = StepPlayerConfig(per_episode(agent), split, seed_of, declared, fingerprint, max_retries, policy=agent, pairs=pairs)
+        seed_of = Seeds(how.seed).of if pairs is None else pairs.seed_of(Seeds(how.seed).of)
+        config = StepPlayerConfig(per_episode(agent), how.split, seed_of, declared, fingerprint, how.max_retries, policy=agent, pairs=pairs)
         defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
 
         async def new_player() -> StepPlayer:
@@ -262,10 +169,25 @@ async def aevaluate(
                     on_row(row)
 
             recorder.on_rows = report
-            engine = Engine(new_player, in_groups=in_groups, strict=strict, spending=spending)
+            engine = Engine(new_player, in_groups=in_groups, strict=how.strict, spending=spending)
             return recorder.finish(await spending.play(engine.play(groups, num_workers, recorder.add)))
     finally:
         await bridge(replicas.close)
+        if made is not None:
+            await close_agent(made)
+
+
+evaluate = blocking(aevaluate, "evaluate")
+
+
+def _without_others(spec: RunSpec, others: Mapping[str, Any]) -> RunSpec:
+    """Return a spec, which is all that is said of a run."""
+    twice = [name for name, value in others.items() if value is not None]
+    if twice:
+        raise ConfigurationError(
+            f"the spec says {twice[0]} itself: write spec.model_copy(update={{{twice[0]!r}: ...}}), or RunSpec.of, for another one"
+        )
+    return spec
 
 
 def _path_to_save(results_path: str | Path | None, save_results: bool, identity: dict[str, Any]) -> Path | None:
@@ -302,50 +224,6 @@ def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> 
         names = ", ".join(definition.rubric.group_function_names)
         raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
     return definition.requires_group_rollouts if independent_scoring is None else not independent_scoring
-
-
-def check_counts(
-    num_examples: Any, rollouts_per_example: Any, max_concurrent: Any, max_retries: Any, seed: Any
-) -> tuple[int, int, int, int, int]:
-    """Return the arguments of a run that count something, as ``int``.
-
-    Raises:
-        ConfigurationError: If one of them is not what it may be.
-    """
-    return (
-        check_integer("num_examples", num_examples, "a positive integer, or -1 for no limit", least=1, or_all=True),
-        check_integer("rollouts_per_example", rollouts_per_example, "a positive integer", least=1),
-        check_integer("max_concurrent", max_concurrent, "a positive integer, or -1 for no limit", least=1, or_all=True),
-        check_integer("max_retries", max_retries, "an integer from 0", least=0),
-        check_integer("seed", seed, "an integer from 0", least=0),
-    )
-
-
-def check_integer(name: str, value: Any, allowed: str, *, least: int, or_all: bool = False) -> int:
-    """Return an argument that counts something as an ``int``, which NumPy's integers are not.
-
-    Args:
-        name: Name of the argument.
-        value: What was given for it.
-        allowed: What may be given, in words.
-        least: The least that it may be.
-        or_all: Whether it may be -1 as well.
-    """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or (value < least and not (or_all and value == -1)):
-        raise ConfigurationError(f"{name} must be {allowed}, got {value!r}")
-    return int(value)
-
-
-_EXAMPLES = {"state_columns": "trajectory", "tags": "baseline"}
-
-
-def _names(name: str, value: Any) -> list[str]:
-    """Return an argument that lists names as a list; it may be given as anything that can be gone over, once."""
-    names = None if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-    if names is None or not all(isinstance(each, str) and each for each in names):
-        given = value if names is None else names
-        raise ConfigurationError(f"{name} must be a list of names, such as ['{_EXAMPLES[name]}'], got {given!r}")
-    return names
 
 
 def find_inputs(

@@ -31,11 +31,11 @@ from vfgym.messages import Message
 from vfgym.results.credit import check_word, is_dropped
 from vfgym.results.samples import group_advantages, group_rewards, last_ids_of, last_observation_of
 from vfgym.runs import engine
-from vfgym.runs.evaluate import check_integer
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Seeds
 from vfgym.runs.replicas import EnvLike, Replica, Replicas
 from vfgym.runs.retries import seconds_before_retry
+from vfgym.runs.spec import check_integer
 from vfgym.runs.step_player import StepPlayer, StepPlayerConfig, ask_in_time
 from vfgym.runs.updates import OnUpdate, PlayedVersions, PolicyUpdates, Superseded
 from vfgym.state import State

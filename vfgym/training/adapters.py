@@ -15,8 +15,8 @@ from vfgym.bounded_json import parse_json
 from vfgym.copying import deep_copy, new_memo
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import AssistantMessage, Message, content_text, plain
-from vfgym.runs.evaluate import check_integer
 from vfgym.runs.replicas import make_env, replicate, why_not_replicable
+from vfgym.runs.spec import check_integer
 from vfgym.training.local_policy import parse_text
 from vfgym.wrappers.games.turns import GameTurnsEnv
 

@@ -15,8 +15,8 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from vfgym.aio.bridge import bridge
 from vfgym.aio.threads import allow_workers
 from vfgym.errors import ConfigurationError
-from vfgym.runs.evaluate import check_integer
 from vfgym.runs.replicas import EnvLike, Replicas
+from vfgym.runs.spec import check_integer
 from vfgym.spaces import MessageSpace
 from vfgym.vector.base import InProcessVectorEnv, few_collections
 from vfgym.vector.checks import (

@@ -5,13 +5,13 @@ Each field is declared once. The options of a command and the keys of its config
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from typer import Option
 
-from vfgym.cli.fields import TableFields, parse_names
+from vfgym.cli.fields import TableFields, parse_limits, parse_names
 from vfgym.clients import ClientType
 from vfgym.clients.config import PROVIDERS
 from vfgym.limits import RolloutLimits, SpendingLimits
@@ -31,15 +31,12 @@ def _parse_headers(value: Any) -> Any:
     return headers
 
 
-def _parse_limits(kind: type[SpendingLimits] | type[RolloutLimits]) -> Callable[[Any], Any]:
-    """Return a function that returns limits as a dict; they may be texts such as ``"tokens=2000,time=60"``, as on the command line."""
+def _parse_run_limits(value: Any) -> dict[str, Any]:
+    return parse_limits(SpendingLimits)(value).given()
 
-    def parse(value: Any) -> Any:
-        if value is None or isinstance(value, Mapping):
-            return kind.of(value).given()
-        return kind.parse([value] if isinstance(value, str) else value, "a limit").given()
 
-    return parse
+def _parse_each_limits(value: Any) -> dict[str, Any]:
+    return parse_limits(RolloutLimits)(value).given()
 
 
 def _refuse_zero(value: int | None) -> int | None:
@@ -55,8 +52,8 @@ Count = Annotated[int, Field(ge=1)] | None
 Limit = Annotated[int, Field(ge=-1)] | None
 Table = dict[str, Any] | None
 Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)] | None
-RunLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_limits(SpendingLimits))] | None
-EachLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_limits(RolloutLimits))] | None
+RunLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_run_limits)] | None
+EachLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_each_limits)] | None
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",

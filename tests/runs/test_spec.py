@@ -1,0 +1,295 @@
+"""A run as data: each setting by every way to say it, specs that are kept, and runs that are played again by them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from vfgym import RunSettings, RunSpec, aevaluate, evaluate
+from vfgym.agents import ModelAgent, RandomAgent
+from vfgym.agents.isolated import IsolatedAgent
+from vfgym.cli.eval import EvalCommand
+from vfgym.cli.evaluations import EvalFields, read_evaluations
+from vfgym.clients import ClientConfig
+from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.model_server import ModelServer
+from vfgym.runs.spec import RunArguments, check_integer
+
+GAME = "gymnasium/FrozenLake-v1"
+PRICES = {"m": {"input": 1.0, "output": 2.0}}
+
+
+def own_agent(observation: Any, info: Any) -> str:
+    """Answer."""
+    return "left"
+
+
+def values(folder: Path) -> dict[str, tuple[Any, Any, Any]]:
+    """Return for each setting a value that is not its default: as an argument, in a file, and in metadata."""
+    cache = str(folder / "cache.sqlite")
+    return {
+        "num_examples": (2, 2, 2),
+        "rollouts_per_example": (3, 3, 3),
+        "max_concurrent": (5, 5, 5),
+        "seed": (7, 7, 7),
+        "split": ("train", "train", "train"),
+        "example_ids": (iter([1, 0]), [1, 0], [1, 0]),
+        "both_seats": (True, True, True),
+        "independent_scoring": (False, False, False),
+        "max_retries": (4, 4, 4),
+        "pass_threshold": (0.0, 0.0, 0.0),
+        "state_columns": (iter(["prompt", "input"]), ["prompt", "input"], ["prompt", "input"]),
+        "tags": (("a", "b"), ["a", "b"], ["a", "b"]),
+        "limits": ({"tokens": 5}, {"tokens": 5}, {"tokens": 5}),
+        "limits_each": (RolloutLimits(turns=3), {"turns": 3}, {"turns": 3}),
+        "prices": (PRICES, PRICES, PRICES),
+        "cache": (cache, cache, cache),
+        "strict": (True, True, True),
+    }
+
+
+FIELDS = sorted(RunSettings.model_fields)
+
+
+@pytest.fixture(params=FIELDS)
+def setting(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Any, Any, Any]:
+    """Each setting: its name, and its value by every way to say it."""
+    return (request.param, *values(tmp_path)[request.param])
+
+
+def test_an_argument_becomes_what_metadata_say(setting: tuple[str, Any, Any, Any]) -> None:
+    name, argument, _, kept = setting
+    spec = RunSpec.of({"env_id": GAME, "agent": "random", name: argument}, "test")
+    assert spec.to_json()[name] == kept
+    default = RunSpec(env_id=GAME, agent="random").to_json()
+    assert default[name] != kept
+    assert {key for key, value in spec.to_json().items() if value != default[key]} == {name}
+
+
+def test_what_metadata_say_is_the_setting_again(setting: tuple[str, Any, Any, Any]) -> None:
+    name, argument, _, _ = setting
+    spec = RunSpec.of({"env_id": GAME, "agent": "random", name: argument}, "test")
+    assert RunSpec.from_json(json.loads(json.dumps(spec.to_json()))).to_json() == spec.to_json()
+
+
+def test_a_file_says_it_by_the_same_name(setting: tuple[str, Any, Any, Any]) -> None:
+    name, _, written, kept = setting
+    (spec,) = EvalFields.parse({"env_id": GAME, "agents": ["random"], name: written}, "test").specs()
+    assert spec.to_json()[name] == kept
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_evaluate_has_it_as_an_argument_with_its_default(name: str) -> None:
+    for function in (evaluate, aevaluate):
+        parameter = inspect.signature(function).parameters[name]
+        assert parameter.default == RunSettings.model_fields[name].default
+        assert parameter.kind is parameter.KEYWORD_ONLY
+
+
+def test_type_checkers_know_the_same_arguments() -> None:
+    assert list(RunArguments.__annotations__) == list(RunSettings.model_fields)
+
+
+async def test_evaluate_plays_by_each_setting(setting: tuple[str, Any, Any, Any], tmp_path: Path) -> None:
+    """With the number of tasks, so that it ends soon: what is passed on stands in the run's own metadata, as it was said."""
+    name, argument, _, kept = setting
+    if name == "both_seats":
+        pytest.skip("a game for one player has one seat")
+    few = {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
+    outputs = await aevaluate(GAME, "random", progress=False, **{**few, name: argument})  # type: ignore[arg-type]
+    assert outputs["metadata"]["spec"][name] == kept
+
+
+def test_an_unknown_argument_is_a_type_error_with_what_was_meant() -> None:
+    with pytest.raises(UnknownArgument, match=r"evaluate\(\) has no argument 'num_exmaples'. Did you mean `num_examples`") as caught:
+        evaluate(GAME, "random", num_exmaples=3)  # type: ignore[call-arg]
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("num_examples", 0, "num_examples must be a positive integer, or -1 for no limit, got 0"),
+        ("num_examples", True, "num_examples must be a positive integer, or -1 for no limit, got True"),
+        ("rollouts_per_example", -1, "rollouts_per_example must be a positive integer, got -1"),
+        ("max_concurrent", 1.5, "max_concurrent must be a positive integer, or -1 for no limit, got 1.5"),
+        ("seed", -1, "seed must be an integer from 0, got -1"),
+        ("max_retries", None, "max_retries must be an integer from 0, got None"),
+        ("split", "test", "split must be 'train' or 'eval', got 'test'"),
+        ("example_ids", "1,2", "example_ids must be a list of ids"),
+        ("example_ids", [1, "2"], "each of example_ids must be an integer, got '2'"),
+        ("both_seats", "yes", "both_seats must be True or False, got 'yes'"),
+        ("independent_scoring", 0, "independent_scoring must be True or False, got 0"),
+        ("strict", 1, "strict must be True or False, got 1"),
+        ("pass_threshold", "0.5", "pass_threshold must be a number, got '0.5'"),
+        ("state_columns", "prompt", "state_columns must be a list of names"),
+        ("tags", [""], r"tags must be a list of names, such as \['baseline'\], got \[''\]"),
+        ("limits", {"tokens": 0}, "the limit tokens must be a positive integer, got 0"),
+        ("limits_each", {"cost": 1}, "there is no limit 'cost'"),
+        ("prices", 3, "prices must be a TOML file, or a dict like one, got int"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_its_name(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate(GAME, "random", **{name: value})
+
+
+def test_numpy_integers_are_integers() -> None:
+    import numpy as np
+
+    assert type(check_integer("seed", np.int64(3), "an integer", least=0)) is int
+
+
+def test_a_spec_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        RunSpec(env_id=GAME).seed = 3  # type: ignore[misc]
+
+
+# Who plays
+
+
+def test_names_and_functions_that_can_be_imported_are_kept() -> None:
+    for agent, name in (("random", "random"), (own_agent, f"{__name__}:own_agent")):
+        spec = RunSpec.from_json(evaluate(GAME, agent, num_examples=1, progress=False)["metadata"]["spec"])
+        assert (spec.agent, spec.model, spec.client) == (name, None, None)
+
+
+@pytest.mark.parametrize("agent", [lambda observation, info: "left", RandomAgent()], ids=["closure", "object"])
+def test_what_has_no_name_is_played_and_not_kept(agent: Any, tmp_path: Path) -> None:
+    evaluate(GAME, agent, num_examples=1, progress=False, results_path=tmp_path / "run")
+    with pytest.raises(ConfigurationError, match="its environment or agent was given as an object"):
+        RunSpec.load(tmp_path / "run")
+
+
+def test_an_environment_that_is_made_already_is_not_kept() -> None:
+    import gymnasium
+
+    with gymnasium.make(GAME) as env:
+        assert "spec" not in evaluate(env, "random", num_examples=1, progress=False)["metadata"]
+
+
+def test_a_model_is_kept_with_where_it_is_and_without_its_key() -> None:
+    with ModelServer({"m": lambda request: "[left]"}) as server:
+        config = ClientConfig(
+            api_base_url=f"{server.url}/v1", api_key="sk-very-secret-1234567890", extra_headers={"X-Team": "secret-team-123"}
+        )
+        agent = ModelAgent(config, "m", {"temperature": 0.0})
+        url = f"{server.url}/v1"
+        metadata = evaluate(GAME, agent, num_examples=1, progress=False, limits_each={"turns": 1})["metadata"]
+    assert "secret" not in json.dumps(metadata["spec"])
+    spec = RunSpec.from_json(metadata["spec"])
+    assert spec.model == "m"
+    assert spec.sampling_args == {"temperature": 0.0}
+    assert spec.client is not None
+    assert spec.client.api_base_url == url
+    with pytest.raises(ConfigurationError, match="is without the header X-Team, the api_key"):
+        spec.make_agent()
+
+
+def test_a_model_whose_key_is_in_the_environment_plays_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_OF_TEST", "sk-of-the-environment")
+    with ModelServer({"m": lambda request: "[left]"}) as server:
+        agent = ModelAgent(ClientConfig(api_base_url=f"{server.url}/v1", api_key_var="KEY_OF_TEST"), "m")
+        first = evaluate(GAME, agent, num_examples=2, progress=False, limits_each={"turns": 1})
+        again = evaluate(RunSpec.from_json(first["metadata"]["spec"]), progress=False)
+    assert [row["completion"] for row in again["outputs"]] == [row["completion"] for row in first["outputs"]]
+    assert again["metadata"]["spec"] == first["metadata"]["spec"]
+
+
+def test_secrets_among_arguments_have_to_be_given_again() -> None:
+    spec = RunSpec(env_id=GAME, agent="random", env_args={"api_key": "sk-very-secret-1234567890"})
+    kept = RunSpec.from_json(spec.to_json())
+    assert "very-secret" not in json.dumps(spec.to_json())
+    with pytest.raises(ConfigurationError, match="the env_args of this run had a secret in them, which is not kept"):
+        kept.make_agent()
+
+
+def test_who_plays_must_be_said() -> None:
+    with pytest.raises(ConfigurationError, match="has neither an agent nor a client"):
+        evaluate(RunSpec(env_id=GAME))
+    with pytest.raises(ConfigurationError, match="say who plays"):
+        evaluate(GAME)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [({}, {"isolate": True, "sandboxed": False}), ({"answer_seconds": 1.0}, None)],
+)
+def test_an_isolated_agent_is_kept_unless_it_was_told_more_than_its_name(options: dict[str, Any], kept: dict[str, Any] | None) -> None:
+    name = f"{__file__}:own_agent"
+    agent = IsolatedAgent(name, **options)
+    try:
+        assert agent.as_spec() == (None if kept is None else {"agent": name, **kept})
+    finally:
+        agent.close()
+
+
+# Runs that are played again
+
+
+def test_a_spec_is_played_as_its_arguments_would_be(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"num_examples": 2, "rollouts_per_example": 2, "seed": 5, "limits_each": {"turns": 4}, "tags": ["x"]}
+    first = evaluate(GAME, "random", env_args={"map_name": "8x8"}, progress=False, results_path=tmp_path / "run", **said)
+    again = evaluate(RunSpec.load(tmp_path / "run"), progress=False, results_path=tmp_path / "again")
+    assert [row["completion"] for row in again["outputs"]] == [row["completion"] for row in first["outputs"]]
+    untimed = {"date", "time", "time_ms", "path_to_save", "timing", "avg_metrics"}
+    assert {name: value for name, value in again["metadata"].items() if name not in untimed} == {
+        name: value for name, value in first["metadata"].items() if name not in untimed
+    }
+
+
+def test_a_spec_says_everything_itself() -> None:
+    spec = RunSpec(env_id=GAME, agent="random", num_examples=1)
+    for name, value in {"seed": 0, "env_args": {}, "model": "m", "env_id": "x"}.items():
+        with pytest.raises(ConfigurationError, match=f"the spec says {name} itself"):
+            evaluate(spec, progress=False, **{name: value})  # type: ignore[arg-type]
+
+
+def test_files_that_hold_no_run_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no run in"):
+        RunSpec.load(tmp_path)
+    (tmp_path / "metadata.json").write_text("[]")
+    with pytest.raises(ConfigurationError, match="cannot be played again"):
+        RunSpec.load(tmp_path)
+    (tmp_path / "metadata.json").write_text('{"spec": {"env_id": "x", "colour": 3}}')
+    with pytest.raises(ConfigurationError, match="a run's spec has no argument 'colour'"):
+        RunSpec.load(tmp_path)
+
+
+def specs_of(target: Path, **options: Any) -> list[RunSpec]:
+    """Return what ``vfgym eval TARGET`` with some options would play."""
+    return [spec for fields in read_evaluations(str(target), options, options) for spec in fields.specs()]
+
+
+@pytest.mark.parametrize("said", [{"num_examples": 2}, {"example_ids": [1, 0]}], ids=str)
+def test_the_command_plays_a_run_again(said: dict[str, Any], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings: dict[str, Any] = {"seed": 3, "limits_each": {"turns": 2}, "tags": ["x"], "state_columns": ["prompt"], **said}
+    evaluate(GAME, "random", env_args={"map_name": "8x8"}, progress=False, results_path=run, **settings)
+    assert specs_of(run) == [RunSpec.load(run)]
+    (other,) = specs_of(run, seed=0, agents=["oracle"])
+    assert other == RunSpec.load(run).model_copy(update={"seed": 0, "agent": "oracle"})
+
+
+def test_the_command_asks_the_model_of_a_run_again_or_another_provider(tmp_path: Path) -> None:
+    with ModelServer({"m": lambda request: "[left]"}) as server:
+        agent = ModelAgent(ClientConfig(api_base_url=f"{server.url}/v1", timeout=77.0), "m", {"temperature": 0.5})
+        evaluate(GAME, agent, num_examples=1, progress=False, limits_each={"turns": 1}, results_path=tmp_path / "run")
+    (spec,) = specs_of(tmp_path / "run")
+    assert spec == RunSpec.load(tmp_path / "run")
+    assert spec.client is not None
+    assert spec.client.timeout == 77.0
+    (other,) = specs_of(tmp_path / "run", provider="openai")
+    assert other.client == ClientConfig(provider="openai")
+
+
+def test_the_command_keeps_no_second_copy_of_a_setting() -> None:
+    """What a command does with runs is its own; how they go stands in their specs."""
+    assert not set(EvalCommand.__dataclass_fields__) & set(RunSettings.model_fields)
+    assert SpendingLimits() == RunSettings().limits
