@@ -100,28 +100,6 @@ def test_a_seed_replays_the_episodes_that_follow(server: StandIn) -> None:
     assert len(set(seeds)) == 3
 
 
-def test_a_renderer_is_given_what_it_declares(server: StandIn) -> None:
-    seen = []
-
-    def watch(observation: Any, **known: Any) -> Any:
-        seen.append(known)
-        return [{"role": "user", "content": "?"}]
-
-    env = vfgym.from_openenv(server.url, watch, system_prompt="Count.")
-    conversation, _ = env.reset(seed=3)
-    env.step("1")
-    assert [message.role for message in conversation] == ["system", "user"]
-    common = {"seed": 3, "contract": "gym", "action_schema": GYM_ACTION}
-    assert seen == [{**common, "context": "reset"}, {**common, "context": "step"}]
-
-
-@pytest.mark.parametrize("rendered", [[], "text", None])
-def test_a_renderer_must_return_messages(server: StandIn, rendered: Any) -> None:
-    env = vfgym.from_openenv(server.url, lambda observation: rendered)
-    with pytest.raises(ConfigurationError, match="must return a list of messages that is not empty"):
-        env.reset(seed=0)
-
-
 def test_the_last_step_of_a_limited_episode_counts(server: StandIn) -> None:
     env = vfgym.from_openenv(server.url, render, max_turns=1)
     env.reset(seed=0)

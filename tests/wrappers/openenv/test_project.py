@@ -1,0 +1,80 @@
+"""Projects: what a manifest says, and what starts its servers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tests.openenv_servers
+from vfgym.errors import ConfigurationError
+from vfgym.sandboxes import Probe
+from vfgym.sandboxes.container import ContainerBackend
+from vfgym.wrappers.openenv.project import Project, read_project, servers_of
+from vfgym.wrappers.openenv.servers import ServerSource
+
+COMMAND = shlex.join([sys.executable, str(Path(str(tests.openenv_servers.__file__))), "8000"])
+
+
+def write_project(folder: Path, **manifest: Any) -> Path:
+    """Write the manifest of a project, and return its folder."""
+    (folder / ".build.json").write_text(json.dumps({"image": "counting:1", "start_command": COMMAND, "contract": "gym", **manifest}))
+    return folder
+
+
+def started_by(project: Path) -> ServerSource:
+    return servers_of(read_project(project), "unsafe", start_timeout=60, request_timeout=60)
+
+
+def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = read_project(write_project(tmp_path, port=9000))
+    silent = Probe(works=False, protects={}, problem="no container engine answers", install="start Docker")
+    monkeypatch.setattr(ContainerBackend, "probe", lambda self: silent)
+    for backend, words in (
+        (None, "no container engine answers. To install it: start Docker"),
+        ("podmann", "there is no backend 'podmann'"),
+    ):
+        with pytest.raises(ConfigurationError, match=words) as caught:
+            servers_of(project, backend, start_timeout=1, request_timeout=1)
+        assert "docker run -p 9000:9000 counting:1) and give url='http://127.0.0.1:9000'" in str(caught.value)
+        assert "backend='unsafe'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (None, "is a folder with a .build.json"),
+        ("{", "is not JSON"),
+        ("[]", "must be an object"),
+        ('{"contract": "gmy"}', "Did you mean `gym`"),
+        ('{"port": "8000"}', "port must be a whole number, got '8000'"),
+        ('{"port": true}', "port must be a whole number, got True"),
+        *((f'{{"port": {port}}}', f"port must be from 1 to 65535, got {port}") for port in (0, -1, 65536)),
+        ('{"start_command": 3}', "start_command must be text"),
+        ('{"image": 3}', "image must be text"),
+        ("{}", "has no start_command"),
+    ],
+)
+def test_a_malformed_project_is_an_error(tmp_path: Path, manifest: str | None, words: str) -> None:
+    if manifest is not None:
+        (tmp_path / ".build.json").write_text(manifest)
+    with pytest.raises(ConfigurationError, match=words):
+        started_by(tmp_path)
+
+
+def test_what_a_manifest_leaves_out_has_a_default(tmp_path: Path) -> None:
+    (tmp_path / ".build.json").write_text("{}")
+    assert read_project(str(tmp_path)) == Project(tmp_path, None, 8000, None, None)
+    project = read_project(write_project(tmp_path, port=1, contract="mcp"))
+    assert project == Project(tmp_path, "counting:1", 1, COMMAND, "mcp")
+
+
+@pytest.mark.parametrize("name", ["start_timeout", "request_timeout"])
+def test_times_are_numbers_of_seconds(tmp_path: Path, name: str) -> None:
+    seconds: Any = {"start_timeout": 60, "request_timeout": 60, name: 0}
+    with pytest.raises(ConfigurationError, match=f"{name} must be a positive number of seconds"):
+        servers_of(read_project(write_project(tmp_path)), "unsafe", **seconds)

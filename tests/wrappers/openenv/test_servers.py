@@ -1,0 +1,106 @@
+"""Servers: who waits for a place, who gives up, and what a copy of an address is without."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.openenv_servers import StandIn, serving
+from vfgym.aio.background import on_background_loop, wait
+from vfgym.errors import ConfigurationError, InfraError
+from vfgym.wrappers.openenv.protocol import ServerError
+from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer, check_seconds, check_url
+
+
+def test_a_password_in_an_address_is_not_pickled() -> None:
+    """As no secret is; whoever plays a copy is told what is missing."""
+    with serving(StandIn()) as server:
+        env = vfgym.from_openenv(server.url.replace("http://", "http://ann:swordfish@"))
+        pickled = pickle.dumps(env)
+        assert env.reset(seed=1)
+        env.close()
+        assert b"swordfish" not in pickled
+        with pytest.raises(ConfigurationError, match=r"http://\*\*\*@127.* is without its user and password"):
+            pickle.loads(pickled).reset(seed=0)
+
+
+def test_episodes_do_not_change_to_http_where_earlier_ones_were_websocket_sessions() -> None:
+    """A proxy that loses its server for a moment has no ``/ws`` either."""
+    with serving(StandIn()) as server:
+        env = vfgym.from_openenv(server.url)
+        env.reset(seed=0)
+        server.faults["ws"] = "refused"
+        with pytest.raises(InfraError, match="has no /ws now"):
+            env.reset(seed=0)
+        del server.faults["ws"]
+        env.reset(seed=0)
+        env.close()
+        assert server.opened == 2
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_episodes_wait_for_a_server_that_is_full(websockets: bool) -> None:
+    """Over HTTP there is one environment behind the server, so it is full with one episode."""
+    with serving(StandIn(websockets=websockets, most=1)) as server:
+        env = vfgym.from_openenv(server.url)
+        results = vfgym.evaluate(env, lambda observation, info: "1", num_examples=8, max_concurrent=8, progress=False)
+        assert [row["reward"] for row in results["outputs"]] == pytest.approx([0.3] * 8)
+        assert server.most_at_once == int(websockets)
+        assert [action["add"] for action in server.actions] == [1] * 24
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_nobody_waits_for_a_place_whose_episode_does_not_go_on(websockets: bool) -> None:
+    """Two episodes that one thread plays in turn would wait for each other."""
+    with serving(StandIn(websockets=websockets, most=1)) as server:
+        env = vfgym.from_openenv(server.url, request_timeout=0.3)
+        other = env.fork()
+        env.reset(seed=0)
+        with pytest.raises(ServerError, match=r"no further episode at the moment|one episode at a time"):
+            other.reset(seed=0)
+        assert env.step("1").reward == 0.1
+        env.close()
+        assert other.reset(seed=0)
+        other.close()
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8000", "https://host/path", "http://[::1]:80"])
+def test_an_address_is_taken_without_a_slash_at_its_end(url: str) -> None:
+    assert check_url(url) == check_url(f"{url}/") == url
+
+
+@pytest.mark.parametrize(
+    "url", [None, 8000, "", "localhost:8000", "ws://localhost/ws", "http://", "http://[::1", "http://host:port", "http://host:0"]
+)
+def test_what_is_not_an_address_is_refused(url: Any) -> None:
+    with pytest.raises(ConfigurationError, match="url must be where the server is"):
+        check_url(url)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, None, "5", float("nan"), float("inf")])
+def test_what_is_not_a_number_of_seconds_is_refused(seconds: Any) -> None:
+    with pytest.raises(ConfigurationError, match="patience must be a positive number of seconds"):
+        check_seconds("patience", seconds)
+    assert (check_seconds("patience", 5), type(check_seconds("patience", 5))) == (5.0, float)
+
+
+def test_without_a_schema_any_object_is_an_action() -> None:
+    with serving(StandIn()) as server:
+        assert wait(on_background_loop(OpenEnvServer(f"{server.url}/elsewhere", 20.0).read_action_schema)) == {}
+        for fault in ("error", "refused"):
+            server.faults["schema"] = fault
+            with pytest.raises(ServerError, match="with the HTTP status"):
+                wait(on_background_loop(OpenEnvServer(server.url, 20.0).read_action_schema))
+
+
+def test_a_server_that_somebody_else_started_is_used_and_left_alone() -> None:
+    async def use() -> None:
+        given = GivenServer(OpenEnvServer("http://host", 1.0))
+        assert await given.lease() is await given.lease() is given.server
+        await given.give_back(given.server)
+        await given.close()
+
+    wait(on_background_loop(use))

@@ -1,0 +1,94 @@
+"""Sessions: opened once, and closed once, however their episode ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import vfgym
+from tests.openenv_servers import StandIn, serving
+from vfgym.aio.background import on_background_loop, wait
+from vfgym.errors import InfraError
+from vfgym.wrappers.openenv.servers import OpenEnvServer
+from vfgym.wrappers.openenv.session import OpenEnvSession
+
+
+def test_the_deadline_of_an_episode_ends_its_session() -> None:
+    with serving(StandIn(faults={"step": "slow"})) as server:
+        env = vfgym.from_openenv(server.url, timeout_seconds=0.3)
+        env.reset(seed=0)
+        outcome = env.step("1")
+        assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "timeout_reached")
+        server.wait_until_all_ended()
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_a_session_that_is_closed_while_it_begins_is_ended(websockets: bool) -> None:
+    with serving(StandIn(websockets=websockets)) as server:
+
+        async def close_early() -> None:
+            source = Counted(OpenEnvServer(server.url, 20.0))
+            session = OpenEnvSession(source)
+            beginning = asyncio.ensure_future(session.begin("reset", {"seed": 1}))
+            while not source.leased:
+                await asyncio.sleep(0)
+            await session.close()
+            with pytest.raises(InfraError, match="was closed"):
+                await beginning
+            assert source.leased == 0
+            with pytest.raises(InfraError, match="was closed"):
+                await session.step({"add": 1})
+
+        wait(on_background_loop(close_early))
+        assert len(server.resets) == 1
+        server.wait_until_all_ended()
+
+
+@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+def test_a_session_that_is_closed_in_a_step_lets_nobody_wait_for_its_answer(websockets: bool) -> None:
+    with serving(StandIn(websockets=websockets, faults={"step": "slow"})) as server:
+
+        async def close_early() -> None:
+            session = OpenEnvSession(Counted(OpenEnvServer(server.url, 600.0)))
+            await session.begin("reset", {"seed": 1})
+            step = asyncio.ensure_future(session.step({"add": 1}))
+            await asyncio.sleep(0.05)
+            assert not step.done()
+            await session.close()
+            async with asyncio.timeout(20):
+                with pytest.raises(InfraError, match="was closed"):
+                    await step
+
+        wait(on_background_loop(close_early))
+        server.wait_until_all_ended()
+
+
+class Counted:
+    """A source of one server, which counts its leases."""
+
+    def __init__(self, server: OpenEnvServer) -> None:
+        self.server, self.leased = server, 0
+
+    async def lease(self) -> OpenEnvServer:
+        self.leased += 1
+        return self.server
+
+    async def give_back(self, server: OpenEnvServer) -> None:
+        self.leased -= 1
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("request_name", ["reset", "step"])
+async def test_a_cancelled_episode_ends_its_session(request_name: str) -> None:
+    with serving(StandIn(faults={request_name: "slow"})) as server:
+        env = vfgym.from_openenv(server.url)
+        run = asyncio.ensure_future(vfgym.aevaluate(env, lambda observation, info: "1", num_examples=3, progress=False))
+        while server.open_now < 3:
+            await asyncio.sleep(0)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await asyncio.to_thread(server.wait_until_all_ended)
