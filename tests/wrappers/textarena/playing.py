@@ -60,6 +60,20 @@ def one_of_each_game(*variants: str) -> pytest.MarkDecorator:
     )
 
 
+def begun(env_id: str, seed: int = 0, num_players: int | None = None, **kwargs: Any) -> TextArenaGame:
+    """Return a table at which a game has begun."""
+    table = TextArenaGame(env_id, num_players, **kwargs)
+    table.reset(seed)
+    return table
+
+
+def say(table: TextArenaGame, *texts: str) -> Any:
+    """Make moves, and return what came of the last one."""
+    for text in texts:
+        played = table.move(AssistantMessage(text))
+    return played
+
+
 @dataclass
 class Game:
     """A game that was played."""

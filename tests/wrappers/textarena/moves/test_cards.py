@@ -1,0 +1,74 @@
+"""Moves of the games with cards and dice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
+from tests.wrappers.textarena.playing import begun, say
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena.moves import cards, legal_moves, sample_move
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+IDS = ids_of(cards.LEGAL, cards.SAMPLED)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
+    check_moves(env_id)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env_id", IDS)
+def test_random_games_end(env_id: str) -> None:
+    check_games(env_id)
+
+
+def test_a_bid_of_liars_dice_never_asks_for_more_dice_than_there_are() -> None:
+    game = begun("LiarsDice-v0-small")
+    game.move(AssistantMessage("[Bid: 5, 6]"))
+    assert legal_moves(game.raw, 1) == ["[Call]", "[Bid: 6, 6]"]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "moves"),
+    [
+        ("Blackjack-v0", {"[Hit]", "[Stand]"}),
+        ("PigDice-v0", {"[roll]", "[hold]"}),
+        ("KuhnPoker-v0", {"[check]", "[bet]"}),
+        ("Golf-v0", {"[draw]", "[take]"}),
+        ("Briscola-v0", {f"[play {place}]" for place in (1, 2, 3)}),
+        ("GermanWhist-v0", {f"[play {place}]" for place in range(1, 14)}),
+        ("HighSociety-v0", {f"[{card}]" for card in range(1, 12)}),
+        ("LiarsDice-v0-small", {f"[Bid: {quantity}, {face}]" for quantity in range(1, 7) for face in range(1, 7)}),
+        *(
+            (env_id, {f"[{card}]" for card in ("A", *range(2, 11), "J", "Q", "K")})
+            for env_id in ("GameOfPureStrategy-v0", "ThreePlayerGOPS-v0")
+        ),
+    ],
+)
+def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:
+    assert listed(env_id) == moves
+
+
+def test_a_card_that_was_drawn_may_be_discarded_and_one_that_was_taken_not() -> None:
+    swaps = {f"[swap {row} {col}]" for row in (1, 2) for col in (1, 2)}
+    for drawn, moves in (("[draw]", {*swaps, "[discard]"}), ("[take]", swaps)):
+        table = begun("Golf-v0")
+        say(table, drawn)
+        legal = {*(legal_moves(table.raw, int(table.turn or 0)) or [])}
+        assert legal >= moves
+        assert ("[discard]" in legal) == (drawn == "[draw]")
+
+
+def test_bets_are_within_the_means_of_the_player() -> None:
+    raw = begun("Poker-v0").raw
+    state, rng = raw.state.game_state, np.random.default_rng(0)
+    drawn = {sample_move(raw, 0, rng) for _ in range(300)}
+    due = max(0, state["current_bet"] - state["player_bets"][0])
+    amounts = [int(move.strip("[]").split()[1]) for move in drawn if " " in move]
+    assert raw.big_blind <= min(amounts) <= max(amounts) <= state["player_chips"][0] - due
+    state["player_chips"][0] = due
+    assert {sample_move(raw, 0, rng) for _ in range(50)} == ({"[fold]", "[call]"} if due else {"[check]"})

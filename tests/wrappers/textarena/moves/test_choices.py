@@ -1,0 +1,96 @@
+"""Moves of the games of choices, offers and votes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
+from tests.wrappers.textarena.playing import begun
+from vfgym.messages import AssistantMessage
+from vfgym.wrappers.textarena.moves import choices, legal_moves, sample_move
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+IDS = ids_of(choices.LEGAL, choices.SAMPLED)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
+    check_moves(env_id)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env_id", IDS)
+def test_random_games_end(env_id: str) -> None:
+    check_games(env_id)
+
+
+def test_an_offer_is_answered_only_while_it_is_open() -> None:
+    game, rng = begun("NewRecruit-v0"), np.random.default_rng(0)
+    assert {sample_move(game.raw, 0, rng).split()[0] for _ in range(50)} == {"[Propose]"}
+    game.move(AssistantMessage("[Propose] AAAAAAAA"))
+    assert {sample_move(game.raw, 1, rng).split()[0] for _ in range(50)} == {"[Propose]", "[Accept]", "[Reject]"}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "moves"),
+    [
+        ("IteratedMatchingPennies-v0", {"[heads]", "[tails]"}),
+        ("IteratedRockPaperScissors-v0", {"[rock]", "[paper]", "[scissors]"}),
+        ("IteratedUltimatumGame-v0", {f"[Offer: ${share}]" for share in range(51)}),
+        ("SettlersOfCatan-v0", {"[1]", "[2]"}),
+        *(
+            (f"{game}-v0", set())
+            for game in ("IteratedPrisonersDilemma", "MarketEntryGame", "PublicGoodsGame", "ThreePlayerIPD", "NewRecruit")
+        ),
+    ],
+)
+def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:
+    assert listed(env_id) == moves
+
+
+@pytest.mark.parametrize(
+    ("game", "moves"),
+    [
+        ("IteratedPrisonersDilemma", {"[Cooperate]", "[Defect]"}),
+        ("MarketEntryGame", {"[E]", "[S]"}),
+        ("PublicGoodsGame", {f"[{tokens}]" for tokens in range(21)}),
+        ("ThreePlayerIPD", {f"[1 {one}] [2 {other}]" for one in ("cooperate", "defect") for other in ("cooperate", "defect")}),
+    ],
+)
+def test_once_the_talk_is_over_decisions_are_listed(game: str, moves: set[str]) -> None:
+    table = begun(f"{game}-v0")
+    state = table.raw.state.game_state
+    for _ in range(100):
+        if state["phase"] == "decision" and table.turn == 0:
+            break
+        table.move(table.sample_move(table.turn, np.random.default_rng(0)))
+    assert set(legal_moves(table.raw, 0) or []) == moves
+
+
+def test_a_votes_targets_follow_from_the_phase_of_the_game() -> None:
+    """Of the mafia, of the others at night, and of all by day; nobody while the day is discussed."""
+    table = begun("SecretMafia-v0")
+    raw, phases = table.raw, type(table.raw.phase)
+    mafia = {player for player, role in raw.player_roles.items() if role == "Mafia"}
+    alive = set(raw.state.game_state["alive_players"])
+    for phase, targets in (("DAY_VOTING", alive), ("NIGHT_MAFIA", alive - mafia), ("NIGHT_DOCTOR", alive - {0})):
+        raw.phase = phases[phase]
+        assert {*(legal_moves(raw, 0) or [])} == {f"[{target}]" for target in targets}
+    raw.phase = phases["DAY_DISCUSSION"]
+    assert legal_moves(raw, 0) is None
+
+
+def test_units_are_all_sent_and_bids_can_be_paid() -> None:
+    blotto, auction = begun("ColonelBlotto-v0").raw, begun("SimpleBlindAuction-v0").raw
+    auction.state.game_state["phase"] = "bidding"
+    for seed in range(30):
+        sent = sample_move(blotto, 0, np.random.default_rng(seed)).strip("[]").split(", ")
+        assert [part.split(":")[0] for part in sent] == blotto.field_names
+        assert sum(int(part.split(":")[1]) for part in sent) == blotto.num_total_units
+        bids = re.findall(r"Item (\d+): (\d+)", sample_move(auction, 0, np.random.default_rng(seed)))
+        assert 0 < sum(int(bid) for _, bid in bids) <= auction.state.game_state["remaining_capital"][0]
+        assert len({item for item, _ in bids}) == len(bids)

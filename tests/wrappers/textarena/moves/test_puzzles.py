@@ -1,0 +1,114 @@
+"""Moves of the games for one player."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
+from tests.wrappers.textarena.playing import begun
+from vfgym.wrappers.textarena.match import TextArenaGame
+from vfgym.wrappers.textarena.moves import legal_moves, puzzles, sample_move
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+IDS = ids_of(puzzles.LEGAL, puzzles.SAMPLED)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
+    check_moves(env_id, number=5 if env_id.startswith("Set") else 40)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env_id", IDS)
+def test_random_games_end(env_id: str) -> None:
+    check_games(env_id)
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 2, 2, 4, 8]), min_size=3, max_size=3), min_size=3, max_size=3))
+def test_directions_of_2048_are_those_that_move_tiles(board: list[list[int]]) -> None:
+    raw = TextArenaGame("2048-v0-3x3").raw
+    raw.reset(num_players=1)
+    raw.state.game_state["board"] = board
+    moving = []
+    for index, name in enumerate(("[Up]", "[Down]", "[Left]", "[Right]")):
+        raw.state.game_state["board"] = copy.deepcopy(board)
+        moved, _ = raw._apply_move(index)
+        moving += [name] * moved
+    raw.state.game_state["board"] = board
+    assert legal_moves(raw, 0) == moving
+
+
+@pytest.mark.parametrize(
+    ("env_id", "hidden"),
+    [
+        ("GuessTheNumber-v0", {"game_number": 3}),
+        ("Minesweeper-v0-small", {"grid": [[-1] * 5 for _ in range(5)]}),
+        ("Sudoku-v0-very-easy", {"full_grid": [[1] * 9 for _ in range(9)]}),
+        ("ThreeCardMonte-v0", {"ball_pos": 2}),
+    ],
+)
+def test_the_solution_does_not_matter(env_id: str, hidden: dict[str, Any]) -> None:
+    raw = begun(env_id).raw
+    moves = [sample_move(raw, 0, np.random.default_rng(seed)) for seed in range(20)]
+    vars(raw).update(hidden)
+    assert [sample_move(raw, 0, np.random.default_rng(seed)) for seed in range(20)] == moves
+
+
+@pytest.mark.parametrize(
+    ("env_id", "moves"),
+    [
+        ("FrozenLake-v0", {"[down]", "[right]"}),
+        ("PegJump-v0", {"[12 5]", "[14 5]"}),
+        ("TowerOfHanoi-v0", {"[A B]", "[A C]"}),
+        ("FifteenPuzzle-v0", {"[down]", "[left]", "[right]"}),
+        ("GuessTheNumber-v0", {f"[{number}]" for number in range(1, 21)}),
+        ("Bandit-v0", {"[red]", "[blue]", "[green]", "[yellow]", "[purple]"}),
+        ("Secretary-v0", {"[accept]", "[continue]"}),
+        ("ThreeCardMonte-v0", {"[0]", "[1]", "[2]"}),
+        ("LightsOut-v0", {f"[{row} {col}]" for row in range(5) for col in range(5)}),
+        ("Set-v0", {f"[{a}, {b}, {c}]" for c in range(1, 13) for b in range(1, c) for a in range(1, b)}),
+        (
+            "Slitherlink-v0",
+            {f"[h {row} {col}]" for row in range(5) for col in range(4)} | {f"[v {row} {col}]" for row in range(4) for col in range(5)},
+        ),
+        ("RushHour-v0", {"[X-]", "[A+]", "[B+]", "[C-]", "[F+]", "[F-]", "[G-]", "[H-]"}),
+    ],
+)
+def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:
+    assert listed(env_id) == moves
+
+
+def test_what_was_guessed_or_found_is_not_tried_again() -> None:
+    table = begun("GuessTheNumber-v0")
+    table.raw.guessed_numbers = {1, 20}
+    assert legal_moves(table.raw, 0) == [f"[{number}]" for number in range(2, 20)]
+    table = begun("MemoryGame-v0")
+    assert len(legal_moves(table.raw, 0) or []) == 16 * 15 / 2
+    table.raw.state.game_state["matched_positions"] = {(row, col) for row in range(4) for col in range(4)} - {(0, 0), (3, 3)}
+    assert legal_moves(table.raw, 0) == ["[0 0 3 3]"]
+    table = begun("Cryptarithm-v0")
+    first, other = sorted(table.raw.first_letters)[0], sorted(set(table.raw.letters) - set(table.raw.first_letters))[0]
+    moves = legal_moves(table.raw, 0) or []
+    assert (f"[{first} 0]" in moves, f"[{other} 0]" in moves, f"[{first} 9]" in moves) == (False, True, True)
+
+
+def test_guesses_at_what_is_hidden_are_possible_ones() -> None:
+    sudoku, mines, cross, code = (begun(name).raw for name in ("Sudoku-v0", "Minesweeper-v0", "Crosswords-v0", "Mastermind-v0"))
+    mines.revealed[0][0] = True
+    for seed in range(30):
+        row, col, number = map(int, sample_move(sudoku, 0, np.random.default_rng(seed)).strip("[]").split())
+        board = sudoku.state.game_state["board"]
+        assert board[row - 1][col - 1] == 0
+        assert sudoku.is_safe(board, row - 1, col - 1, number)
+        assert sample_move(mines, 0, np.random.default_rng(seed)) != "[0 0]"
+        row, col = map(int, sample_move(cross, 0, np.random.default_rng(seed)).strip("[]").split()[:2])
+        assert cross.state.game_state["board"][row][col] == "_"
+        pegs = sample_move(code, 0, np.random.default_rng(seed)).strip("[]").split()
+        assert len(pegs) == len(set(pegs)) == code.state.game_state["code_length"]

@@ -1,0 +1,76 @@
+"""Moves of the games with words."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, is_taken, positions
+from tests.wrappers.textarena.playing import begun
+from vfgym.wrappers.textarena.moves import legal_moves, sample_move, words
+
+pytest.importorskip("textarena", reason="needs the extra textarena")
+
+IDS = ids_of(words.LEGAL, words.SAMPLED)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
+    check_moves(env_id, number=5 if env_id.startswith(("SpellingBee", "Word")) else 40)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("env_id", IDS)
+def test_random_games_end(env_id: str) -> None:
+    check_games(env_id)
+
+
+@pytest.mark.parametrize("env_id", ["Wordle-v0", "SpellingBee-v0-large", "WordChains-v0", "MemoryGame-v0-hard"])
+def test_where_there_are_very_many_moves_they_are_drawn_from_but_not_listed(env_id: str) -> None:
+    unlisted = [game for game in positions(env_id, 3) if legal_moves(game.raw, int(game.turn or 0)) is None]
+    drawn = {sample_move(unlisted[0].raw, int(unlisted[0].turn or 0), np.random.default_rng(seed)) for seed in range(20)}
+    assert len(drawn) > 15
+    assert all(is_taken(copy.deepcopy(unlisted[0]), move) for move in drawn)
+
+
+def test_words_follow_the_rules_of_their_game() -> None:
+    ladder, bee, chain = (begun(name).raw for name in ("WordLadder-v0", "SpellingBee-v0-small", "WordChains-v0"))
+    for move in legal_moves(ladder, 0) or []:
+        assert sum(a != b for a, b in zip(move.strip("[]"), ladder.current_word, strict=True)) == 1
+    state = bee.state.game_state
+    letters = set(map(str, state["allowed_letters"]))
+    words = [move.strip("[]") for move in legal_moves(bee, 0) or []]
+    assert words
+    assert all(set(word) <= letters for word in words)
+    longest = max(words, key=len)
+    state["word_history"] = [longest]
+    assert all(len(move) - 2 >= len(longest) and move != f"[{longest}]" for move in legal_moves(bee, 0) or [])
+    state = chain.state.game_state
+    words = [move.strip("[]") for move in legal_moves(chain, 0) or []]
+    assert words
+    assert {(word[0], len(word)) for word in words} == {(state["required_start_letter"], state["required_length"])}
+    state["used_words"] = {words[0]}
+    assert f"[{words[0]}]" not in (legal_moves(chain, 0) or [])
+
+
+def test_clues_and_remarks_give_nothing_away() -> None:
+    names, taboo, hangman = (begun(name).raw for name in ("Codenames-v0", "Taboo-v0", "Hangman-v0"))
+    names.board["animals"] = "N"
+    hangman.state.game_state["guessed_letters"] = set("ABCDEFGHIJKLMNOPQRSTUVWXY")
+    assert sample_move(hangman, 0, np.random.default_rng(0)) == "[Z]"
+    guesser = next(player for player, role in taboo.state.role_mapping.items() if role == "Guesser")
+    taboo.state.game_state["taboo_words"] = ["think", "sure", "FAIR"]
+    for seed in range(40):
+        clue, number = sample_move(names, 0, np.random.default_rng(seed)).strip("[]").split()
+        assert not any(clue in word or word in clue for word in names.board)
+        assert number in ("1", "2", "3")
+        said = sample_move(taboo, 1 - guesser, np.random.default_rng(seed)).casefold()
+        assert not any(word in said for word in ("think", "sure", "fair"))
+        assert sample_move(taboo, guesser, np.random.default_rng(seed)).startswith("[")
+    assert legal_moves(names, 0) is None
+    guesses = legal_moves(names, 1) or []
+    names.state.game_state["guessed_words"] = {guesses[0].strip("[]")}
+    assert legal_moves(names, 1) == guesses[1:]
+    assert guesses[-1] == "[pass]"
