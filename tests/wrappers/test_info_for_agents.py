@@ -14,9 +14,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import vfgym
 from vfgym.agents.loading import load_agent
-from vfgym.errors import ConfigurationError, MissingExtra
-from vfgym.wrappers import foreign_ids
-from vfgym.wrappers.to_chat import import_id
+from vfgym.errors import ConfigurationError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agents" / "pole_balancer.py"
 
@@ -140,19 +138,3 @@ def test_agents_in_files_are_found_or_said_not_to_be(tmp_path: Path, monkeypatch
         load_agent("nowhere/agent.py:answer")
     (tmp_path / "agent_of_a_test.py").write_text("def answer(observation, info): return 'x'\n")
     assert load_agent(f"{tmp_path / 'agent_of_a_test.py'}:answer")([], {}) == "x"  # type: ignore[operator]
-
-
-@pytest.mark.parametrize(
-    ("env_id", "extra"), [("ALE/Pong-v5", "atari"), ("ale/Nothing-v0", "atari"), ("MiniGrid-Empty-5x5-v0", "minigrid")]
-)
-def test_an_id_whose_package_is_missing_names_the_extra(env_id: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign_ids, "is_registered", lambda env_id: False)
-    monkeypatch.setattr(foreign_ids.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(foreign_ids.gym, "registry", {})
-    with pytest.raises(MissingExtra, match=rf"pip install 'vfgym\[{extra}\]'"):
-        import_id(env_id)
-
-
-@pytest.mark.parametrize("env_id", ["gymnasium/Nope-v0", "minihack/x-v0", "cartpol", "vfgym/x", "", "/", "v0"])
-def test_other_ids_are_left_to_gymnasium(env_id: str) -> None:
-    assert import_id(env_id) == env_id

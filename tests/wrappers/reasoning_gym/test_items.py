@@ -109,6 +109,13 @@ def test_ids_follow_the_levels_of_the_moment() -> None:
         ids.index(43)
 
 
+def test_an_answer_is_scored_by_the_dataset_of_its_level() -> None:
+    items, harder = Items.of(Drawing(), 4), Drawing()
+    harder.score_answer = lambda answer, entry: 0.75  # type: ignore[method-assign]
+    items._datasets[1] = harder
+    assert (items.score_later("x", 3), items.score_later("x", 4 + 3)) == (0.0, 0.75)
+
+
 # Composites
 
 

@@ -177,6 +177,7 @@ def test_a_composite_is_scored_by_the_dataset_of_the_item() -> None:
     items.datasets = {"one": part, "other": other}  # type: ignore[attr-defined]
     entry = {"answer": ""}
     assert [scoring.score(items, name, "x", entry) for name in ("one", "other", "elsewhere")] == [0.25, 0.75, 0.0]
+    assert [score_later(items, name, "x", entry) for name in ("one", "other", "elsewhere")] == [0.25, 0.75, 0.0]
 
 
 @pytest.mark.parametrize("error", [WorkerTimeout("too long"), MemoryError()])

@@ -7,9 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from tests.wrappers.textarena.playing import begun, playable
 from vfgym import AssistantMessage
 from vfgym.codecs import ActionNotFound
-from vfgym.wrappers.textarena.answers import read_move
+from vfgym.wrappers.textarena import textarena_games
+from vfgym.wrappers.textarena.answers import GAMES_OF_SENTENCES, read_move
 from vfgym.wrappers.textarena.match import TextArenaGame
 
 FORMS = {
@@ -22,11 +24,7 @@ FORMS = {
     "label": "It is free.\n\n**My move:** {1}",
 }
 
-GAMES = [
-    *("TicTacToe-v0", "ConnectFour-v0", "Nim-v0", "KuhnPoker-v0", "LiarsDice-v0", "Poker-v0", "PigDice-v0", "Othello-v0", "Battleship-v0"),
-    *("UltimateTicTacToe-v0", "WildTicTacToe-v0", "Breakthrough-v0", "Chopsticks-v0", "IteratedRockPaperScissors-v0", "ColonelBlotto-v0"),
-    *("FrozenLake-v0", "GuessTheNumber-v0", "Blackjack-v0", "TowerOfHanoi-v0", "Minesweeper-v0", "Countdown-v0", "Mastermind-v0"),
-]
+GAMES = ["TicTacToe-v0", "Nim-v0", "LiarsDice-v0", "Poker-v0", "UltimateTicTacToe-v0", "ColonelBlotto-v0", "FrozenLake-v0", "Countdown-v0"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -69,12 +67,25 @@ def test_a_move_that_is_given_twice_counts() -> None:
     assert read_move("[ ] is empty, so **[4]**") == "[4]"
 
 
-def test_games_of_sentences_get_the_whole_answer() -> None:
-    table = TextArenaGame("TruthAndDeception-v0")
-    table.reset(seed=0)
-    said = "<think>Which?</think>I read [Fact 1] and [Fact 2].\nBoth are true, I think."
-    assert table.move(AssistantMessage(said)).is_valid
-    assert (0, "I read [Fact 1] and [Fact 2].\nBoth are true, I think.") in table.raw.state.logs
+SENTENCES = {
+    *("CharacterConclave", "Debate", "DontSayIt", "GuessWho", "IteratedPrisonersDilemma", "IteratedStagHunt", "IteratedUltimatumGame"),
+    *("MarketEntryGame", "NewRecruit", "PublicGoodsGame", "ScenarioPlanning", "ScorableGames", "SecretMafia", "SettlersOfCatan"),
+    *("SimpleBlindAuction", "SimpleNegotiation", "Taboo", "Tak", "ThreePlayerIPD", "TruthAndDeception", "TwentyQuestions", "TwoDollar"),
+    *("UsedCar", "UsedCarNegotiation"),
+}
+
+
+def test_which_games_are_games_of_sentences() -> None:
+    assert SENTENCES == GAMES_OF_SENTENCES <= {game["game"] for game in textarena_games().values()}
+
+
+@pytest.mark.parametrize("env_id", sorted(f"{game}-v0" for game in SENTENCES if f"{game}-v0" in playable("default")))
+def test_games_of_sentences_get_the_whole_answer(env_id: str) -> None:
+    """Without the thinking before it; other moves that stand in it are not asked about."""
+    table, seen = begun(env_id), []
+    table.raw.step = lambda action: (seen.append(action), (False, {}))[1]
+    table.move(AssistantMessage("<think>Which?</think>I read [Fact 1] and [Fact 2].\nBoth are true, I think."))
+    assert seen == ["I read [Fact 1] and [Fact 2].\nBoth are true, I think."]
 
 
 def test_a_move_that_the_game_refuses_without_a_word_is_said_to_be_refused() -> None:
@@ -83,3 +94,17 @@ def test_a_move_that_the_game_refuses_without_a_word_is_said_to_be_refused() -> 
     table.observe(0)
     assert not table.move(AssistantMessage("I offer. [Offer: 99 Wood -> 1 Sheep]")).is_valid
     assert "not valid" in table.observe(0)
+
+
+def test_emphasis_is_taken_off_and_a_full_stop_is_not_part_of_a_move() -> None:
+    for answer in ("**4**", "`4`", "'4'", "4.", "*" * 100 + "4" + "*" * 100):
+        assert read_move(answer) == "[4]"
+    assert read_move("4..") == "[4..]"
+    assert read_move("*" * 150 + "4" + "*" * 150) == f"[{'*' * 50}4{'*' * 50}]"
+    assert read_move("**4*") == "[*4]"
+
+
+def test_an_answer_that_was_cut_off_names_a_move_in_a_closed_mark_only() -> None:
+    assert read_move("<action>4</action> since", is_cut_off=True) == "[4]"
+    with pytest.raises(ActionNotFound):
+        read_move("4", is_cut_off=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,23 @@ def test_without_textarena_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert why_not("TicTacToe-v0") == "a TextArena game needs an optional dependency: pip install 'vfgym[textarena]'"
     with pytest.raises(MissingExtra, match=r"the TextArena game TicTacToe-v0 needs .*vfgym\[textarena\]"):
         TextArenaGame("TicTacToe-v0")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "asked_for", "message"),
+    [
+        ("TicTacToe-v0", 3, "TicTacToe-v0 is for 2 players, got num_players=3"),
+        *(("LiarsDice-v0", number, f"LiarsDice-v0 is for 2 to 15 players, got num_players={number!r}") for number in (0, 1, 16, True, 2.0)),
+    ],
+)
+def test_a_game_is_not_for_any_number_of_players(env_id: str, asked_for: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        catalogue.number_of_players(catalogue.describe(env_id), asked_for)
+
+
+def test_as_many_play_as_are_asked_for_else_as_many_as_the_game_is_meant_for() -> None:
+    market = catalogue.describe("MarketEntryGame-v0")
+    assert [catalogue.number_of_players(market, number) for number in (None, 2, 15)] == [4, 2, 15]
 
 
 def test_listing_does_not_import_textarena() -> None:

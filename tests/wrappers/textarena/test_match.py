@@ -18,19 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.sampling import SEED
-from tests.wrappers.textarena.playing import Game, play, play_natively, some_of_all
+from tests.wrappers.textarena.playing import Game, begun, play, play_natively, say, some_of_all
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.games.turn_based import NO_MOVE
 from vfgym.wrappers.textarena import TextArenaGame
 from vfgym.wrappers.textarena.moves import LEGAL
-from vfgym.wrappers.textarena.observations import MIXED_UP
-from vfgym.wrappers.textarena.package import Kinds, kinds
 
 textarena = pytest.importorskip("textarena", reason="needs the extra textarena")
-
-WITHOUT_BOARD = {"Breakthrough", "LightsOut"}
-"""Games with variants that TextArena's own training wrappers cannot show."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,19 +42,6 @@ def _process_is_left_alone() -> Iterator[None]:
     yield
     assert random.getstate() == before[0]
     np.testing.assert_equal(np.random.get_state(), before[1])
-
-
-def say(table: TextArenaGame, *texts: str) -> Any:
-    """Make moves, and return what came of the last one."""
-    for text in texts:
-        played = table.move(AssistantMessage(text))
-    return played
-
-
-def begun(env_id: str, seed: int = 0, **kwargs: Any) -> TextArenaGame:
-    table = TextArenaGame(env_id, **kwargs)
-    table.reset(seed)
-    return table
 
 
 # The games
@@ -87,7 +69,7 @@ def test_more_players_than_by_default(env_id: str) -> None:
     assert (native.moves, native.rewards) == (game.moves, game.rewards)
 
 
-@pytest.mark.parametrize("env_id", ["Blackjack-v0", "RushHour-v0", "Taboo-v0-full", "LiarsDice-v0"])
+@pytest.mark.parametrize("env_id", ["Blackjack-v0", "Taboo-v0-full", "LiarsDice-v0"])
 def test_a_seed_decides_everything(env_id: str) -> None:
     one, other = (play(TextArenaGame(env_id, max_moves=6), seed=7) for _ in range(2))
     assert one == other
@@ -174,50 +156,6 @@ def test_a_pickle_brings_its_game_into_a_new_process() -> None:
 # What is told
 
 
-def last_board(told: list[Any], kinds: Kinds) -> str | None:
-    return next((text for _, text, kind in reversed(told) if kind is kinds.board), None)
-
-
-@some_of_all("default", shows=("all",), but_not=MIXED_UP)
-def test_everything_is_told_once_but_own_moves_and_old_boards(env_id: str) -> None:
-    table, rng = begun(env_id, SEED, max_moves=40), np.random.default_rng(SEED)
-    while True:
-        for player in table.players if table.turn is None else (table.turn,):
-            text, told = table.observe(player), table.raw_observation(player)
-            for speaker, said, kind in told:
-                is_own = speaker == player or (kind is kinds().action and speaker == -1 and len(table.players) == 1)
-                if kind is not kinds().board and not is_own:
-                    assert said.strip("\n") in text
-                if kind is kinds().action and not is_own and speaker >= 0:
-                    assert f"[{table.raw.state.role_mapping[speaker]}] {said}".strip("\n") in text
-            adds_boards = type(table.raw).get_observation is not textarena.Env.get_observation  # to whoever's turn it is, or would be
-            if table.turn is not None or not adds_boards:
-                assert (last_board(told, kinds()) or "").strip("\n") in text
-            if table.turn is None:
-                assert table.observe(player) == ""
-            assert "<think>" not in text
-        if table.turn is None:
-            break
-        message = table.sample_move(table.turn, rng)
-        table.move(AssistantMessage(f"<think>secret thoughts</think>{message['content']}"))
-
-
-@some_of_all("train", "default", shows=("messages", "messages and board", "board"), but_not={*MIXED_UP, *WITHOUT_BOARD})
-def test_training_variants_show_what_their_wrappers_show(env_id: str) -> None:
-    """Line by line: all that is shown now is on TextArena's page, and all of that page was shown by now."""
-    table = TextArenaGame(env_id, max_moves=30)
-    game = play(table, SEED)
-    native = play_natively(env_id, len(table.players), SEED, game.moves, observe=True)
-    assert len(game.shown) == len(native.shown)
-    shown: dict[int, set[str]] = {player: set() for player in table.players}
-    for (player, ours), (native_player, page) in zip(game.shown, native.shown, strict=True):
-        lines, theirs = ({line.strip() for line in text.splitlines()} - {""} for text in (ours, page))
-        shown[player] |= lines
-        assert player == native_player
-        assert lines <= theirs
-        assert theirs <= shown[player]
-
-
 def test_what_a_player_is_told() -> None:
     table = begun("TicTacToe-v0")
     assert table.observe(0).startswith("You are Player 0 in Tic Tac Toe.")
@@ -232,23 +170,6 @@ def test_what_a_player_is_told() -> None:
     assert "[Player 0]" not in text
     assert text.count("Current Board:") == 1
     assert "Player 0 placed" in text
-
-
-@pytest.mark.parametrize("env_id", [f"{game}-v0{variant}" for game in sorted(MIXED_UP - {"Tak"}) for variant in ("", "-train")])
-def test_moves_that_a_game_tells_in_the_wrong_order_are_not_told_to_their_player(env_id: str) -> None:
-    table = begun(env_id)
-    table.observe(0)
-    say(table, "[Hm?]")
-    assert "Hm?" in repr(table.raw.state.observations)
-    text = table.observe(0)
-    assert "Hm?" not in text
-    assert "[Player" not in text
-
-
-def test_what_tak_tells_in_parts_is_one_text() -> None:
-    table = begun("Tak-v0")
-    say(table, "[place () {(0,0): [F0]}]", "[place () {(3,3): [F1]}]", "[move (0,0) {(0,1): [F0]}]")
-    assert "\n\nPlayer 0 moved pieces from (0, 0) to [(0, 1)].\n\nCurrent Board" in table.observe(1)
 
 
 @pytest.mark.parametrize("env_id", ["TicTacToe-v0", "TicTacToe-v0-train", "Slitherlink-v0"])
@@ -289,13 +210,6 @@ def test_what_a_player_says_itself_is_not_told_to_it_again() -> None:
         last[player] = table.sample_move(player, rng)["content"]
         say(table, last[player])
     assert said
-
-
-def test_a_board_that_is_told_again_because_somebody_else_was_wrong_is_told_once() -> None:
-    table = begun("SpiteAndMalice-v0")
-    say(table, "nonsense", "nonsense")
-    text = table.observe(1)
-    assert text.count("--- Center Piles ---") == 1
 
 
 def test_random_moves_of_an_unknown_game_are_among_what_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,25 +474,6 @@ def test_no_text_breaks_a_game(env_id: str, moves: list[str]) -> None:
 # Tables
 
 
-@pytest.mark.parametrize(
-    ("env_id", "kwargs", "message"),
-    [
-        ("TicTacTo-v0", {}, "no environment 'TicTacTo-v0'. Did you mean `TicTacToe-v0`"),
-        ("TicTacToe-v0", {"num_players": 3}, "TicTacToe-v0 is for 2 players, got num_players=3"),
-        ("LiarsDice-v0", {"num_players": 1}, "LiarsDice-v0 is for 2 to 15 players, got num_players=1"),
-        ("PublicGoodsGame-v0", {"num_players": 0}, "2 to 15 players"),
-        ("LiarsDice-v0", {"num_players": True}, "got num_players=True"),
-        ("LiarsDice-v0", {"num_players": 2.0}, "got num_players=2.0"),
-        ("LiarsDice-v0", {"num_dices": 2}, "LiarsDice-v0 refuses the options .*num_dices"),
-        ("LiarsDice-v0", {"max_moves": 0}, "max_moves must be an integer of at least 1, got 0"),
-        ("Klondike-v0", {}, "Klondike-v0 cannot be played here: it needs a repair"),
-    ],
-)
-def test_what_cannot_be_played_is_refused(env_id: str, kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        TextArenaGame(env_id, **kwargs)
-
-
 def test_options_of_the_game() -> None:
     assert "3-disk" in begun("TowerOfHanoi-v0").observe(0) or "3 disks" in begun("TowerOfHanoi-v0").observe(0)
     assert begun("TowerOfHanoi-v0", num_disks=4).raw.num_disks == 4
@@ -592,3 +487,9 @@ def test_options_of_the_game() -> None:
 def test_a_move_before_the_first_reset_is_refused() -> None:
     with pytest.raises(ResetNeeded, match="has not begun"):
         say(TextArenaGame("TicTacToe-v0"), "[0]")
+
+
+@pytest.mark.parametrize("max_moves", [0, -1, True, 1.5])
+def test_the_limit_of_moves_is_a_positive_integer(max_moves: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"max_moves must be an integer of at least 1, got {max_moves!r}"):
+        TextArenaGame("LiarsDice-v0", max_moves=max_moves)

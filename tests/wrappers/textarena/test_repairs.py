@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vfgym.messages import AssistantMessage
-from vfgym.wrappers.textarena import TextArenaGame
+from tests.wrappers.textarena.playing import begun, say
 from vfgym.wrappers.textarena.package import textarena
-from vfgym.wrappers.textarena.searches import sudoku_solutions
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -34,16 +32,6 @@ def original(name: str) -> ModuleType:
     source = inspect.getsource(importlib.import_module(name))
     exec(compile(source, name, "exec"), vars(module))
     return module
-
-
-def begun(env_id: str, num_players: int | None = None, seed: int = 0) -> TextArenaGame:
-    table = TextArenaGame(env_id, num_players)
-    table.reset(seed)
-    return table
-
-
-def say(table: TextArenaGame, text: str) -> Any:
-    return table.move(AssistantMessage(text))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +92,7 @@ def test_checkers_is_lost_without_a_move() -> None:
 @pytest.mark.parametrize("env_id", ["Briscola-v0", "Golf-v0", "Golf-v0-medium"])
 @pytest.mark.parametrize("num_players", [3, 4])
 def test_card_games_with_more_than_two_have_one_winner(env_id: str, num_players: int) -> None:
-    table, rng = begun(env_id, num_players), np.random.default_rng(0)
+    table, rng = begun(env_id, num_players=num_players), np.random.default_rng(0)
     while table.turn is not None:
         played = table.move(table.sample_move(table.turn, rng))
         assert played.is_valid
@@ -171,21 +159,6 @@ def test_the_character_conclave_talks_and_votes() -> None:
 # Searches with which games begin
 
 
-def room_of(module: Any, seed: int) -> Any:
-    """Return what a module of Sokoban makes of a seed: the room, the room without boxes, and which box belongs where."""
-    structure, state, boxes = module.generate_room(dim=(6, 6), num_steps=20, num_boxes=3, seed=seed)
-    return structure.tolist(), state.tolist(), boxes
-
-
-def test_small_rooms_of_sokoban_are_those_of_textarena() -> None:
-    begun("Sokoban-v0")
-    repaired = importlib.import_module("textarena.envs.Sokoban.utils")
-    as_it_is = original("textarena.envs.Sokoban.utils")
-    assert as_it_is.reverse_playing is not repaired.reverse_playing
-    for seed in (2, 6, 7, 9):
-        assert room_of(repaired, seed) == room_of(as_it_is, seed)
-
-
 @pytest.mark.parametrize("clues", [60, 40])
 def test_puzzles_of_sudoku_are_those_of_textarena(clues: int) -> None:
     begun("Sudoku-v0")
@@ -202,25 +175,14 @@ def test_puzzles_of_sudoku_are_those_of_textarena(clues: int) -> None:
 @pytest.mark.parametrize("env_id", ["Sokoban-v0-medium-train", "Sudoku-v0-hard-train"])
 def test_games_whose_own_search_takes_minutes_begin_in_a_moment(env_id: str) -> None:
     """And their seed decides them. For TextArena's own searches, the first seed is one of those that take longest."""
-    for seed in (5, 8, 17):
+    for seed in (5, 8):
         assert begun(env_id, seed=seed).observe(0) == begun(env_id, seed=seed).observe(0)
     assert begun(env_id, seed=5).observe(0) != begun(env_id, seed=8).observe(0)
 
 
 def test_tables_of_sokoban_that_begin_at_once_do_not_disturb_each_other() -> None:
-    seeds = range(8)
+    seeds = range(4)
     alone = [begun("Sokoban-v0-medium", seed=seed).observe(0) for seed in seeds]
     with ThreadPoolExecutor(4) as threads:
         together = [*threads.map(lambda seed: begun("Sokoban-v0-medium", seed=seed).observe(0), seeds)]
     assert together == alone
-
-
-@pytest.mark.parametrize(("clues", "most", "number"), [(0, 2, 2), (0, 5, 5), (1, 3, 3)])
-def test_a_grid_that_has_many_solutions(clues: int, most: int, number: int) -> None:
-    grid = [[0] * 9 for _ in range(9)]
-    for place in range(clues):
-        grid[place][place] = place + 1
-    found = sudoku_solutions(grid, most)
-    assert len(found) == number
-    assert all(sorted(row) == [*range(1, 10)] for solution in found for row in (*solution, *map(list, zip(*solution, strict=True))))
-    assert len({repr(solution) for solution in found}) == number
