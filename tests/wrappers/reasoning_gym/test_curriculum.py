@@ -97,6 +97,14 @@ def test_the_level_falls_below_the_lower_threshold() -> None:
     assert env.level == 2
 
 
+def test_the_lower_threshold_itself_is_enough_to_stay() -> None:
+    env = graded(window=4, lower_threshold=0.25, level=1)
+    play(env, rightly=False, episodes=3)
+    play(env)
+    assert env.level == 1
+    assert CurriculumConfig(lower_threshold=0).lower_threshold == 0
+
+
 def test_the_hardest_level_stays() -> None:
     env = graded("spiral_matrix", window=1)
     hardest = env.curriculum.usable_levels["spiral_matrix"][-1]
@@ -116,6 +124,13 @@ def test_errors_do_not_count() -> None:
     env.reset(seed=0)
     env.fail(ModelError("no connection"))
     assert env.level == 1
+
+
+def test_what_could_not_be_scored_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = graded(window=1, lower_threshold=0.5, level=1)
+    monkeypatch.setattr(env.items, "score_later", lambda answer, example_id: 1 / 0)
+    info = play(env)[0]
+    assert (info["metrics"]["check_answer_reward_func"], env.level) == (0.0, 1)
 
 
 def test_episodes_of_another_level_do_not_count() -> None:
