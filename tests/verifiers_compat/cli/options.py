@@ -25,3 +25,18 @@ def command_line(app: typer.Typer, given: Mapping[str, str | None], spelling: in
         spellings = declared_options(app)[name]
         arguments += [spellings[min(spelling, len(spellings) - 1)], *([] if value is None else [value])]
     return arguments
+
+
+def check_spellings(app: typer.Typer, letters: str, otherwise: Mapping[str, str]) -> None:
+    """Check that options are spelled as documented: by the name of their parameter, and with these letters.
+
+    Args:
+        app: The command.
+        letters: All letters that are options, each before the name that it stands for: ``"n num_examples, ..."``.
+        otherwise: Long spellings that are not the name of the parameter.
+    """
+    short = {f"-{letter}": name for letter, name in (part.split() for part in letters.split(","))}
+    for name, spellings in declared_options(app).items():
+        assert spellings[0] == otherwise.get(name, f"--{name.replace('_', '-')}")
+        assert [each for each in spellings if not each.startswith("--")] == [letter for letter, of in short.items() if of == name]
+    assert set(short.values()) <= declared_options(app).keys()

@@ -1,18 +1,14 @@
-"""Helpers around async code and threads: plain or async calls, limits, retries, the loop's lag, executors that scale."""
+"""Helpers around async code: plain or async calls, limits, retries, the loop's lag."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import functools
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from verifiers_compat.types import ErrorInfo, State
-from verifiers_compat.utils import thread_utils
 from verifiers_compat.utils.async_utils import (
     EventLoopLagMonitor,
     EventLoopLagStats,
@@ -179,19 +175,6 @@ async def test_other_exceptions_and_no_retries() -> None:
         maybe_retry(broken, max_retries=-1)
 
 
-async def test_the_lag_is_measured_until_it_is_stopped() -> None:
-    async with EventLoopLagMonitor(interval=0.001) as monitor:
-        monitor.start()
-        while not monitor.get_stats().count:
-            await asyncio.sleep(0)
-    stats = await monitor.stop()
-    assert stats == monitor.get_stats()
-    assert 0 <= stats.median <= stats.p90 <= stats.p99 <= stats.max
-    assert len(asyncio.all_tasks()) == 1
-    with pytest.raises(ValueError, match="positive"):
-        EventLoopLagMonitor(interval=0)
-
-
 async def test_the_lag_is_measured_again_after_a_stop() -> None:
     """A monitor that was stopped can be started again, and stopped again."""
     monitor = EventLoopLagMonitor(interval=0.001)
@@ -209,79 +192,3 @@ def test_lag_statistics() -> None:
     assert (stats.count, stats.median, stats.p90, stats.p99, stats.max) == (100, 0.5, 0.9, 0.99, 1.0)
     assert stats.mean == pytest.approx(0.505)
     assert EventLoopLagStats.of([]) == EventLoopLagStats(0, 0, 0, 0, 0, 0)
-
-
-@pytest.fixture
-def _no_executors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(thread_utils, "_executors", {})
-    monkeypatch.setattr(thread_utils, "_concurrency", None)
-    yield
-    thread_utils.shutdown_executors(wait=True)
-
-
-def _all_meet(executor: concurrent.futures.Executor, workers: int) -> bool:
-    """Say whether as many threads run at once: each waits for the others."""
-    barrier = threading.Barrier(workers, timeout=5)
-    return sorted(future.result() for future in [executor.submit(barrier.wait) for _ in range(workers)]) == list(range(workers))
-
-
-@pytest.mark.usefixtures("_no_executors")
-def test_executors_grow_with_the_rollouts() -> None:
-    """Also those that are registered later, each as its function says, and not those that were taken off."""
-    early, half, off, late = (concurrent.futures.ThreadPoolExecutor(max_workers=1) for _ in range(4))
-    thread_utils.register_executor("early", early)
-    thread_utils.register_executor("half", half, lambda concurrency: concurrency // 2)
-    thread_utils.register_executor("off", off)
-    thread_utils.unregister_executor("off")
-    thread_utils.unregister_executor("never there")
-    thread_utils.scale_executors(8)
-    thread_utils.register_executor("late", late)
-    assert _all_meet(early, 8)
-    assert _all_meet(half, 4)
-    assert _all_meet(late, 8)
-    assert off._max_workers == 1
-    off.shutdown()
-
-
-@pytest.mark.usefixtures("_no_executors")
-def test_what_cannot_be_scaled_is_refused() -> None:
-    class Other(concurrent.futures.Executor):
-        pass
-
-    with pytest.raises(ValueError, match="Other"):
-        thread_utils.register_executor("other", Other())
-    with pytest.raises(ValueError, match="at least 1"):
-        thread_utils.scale_executors(0)
-
-
-@pytest.mark.usefixtures("_no_executors")
-async def test_the_default_executor_is_registered() -> None:
-    thread_utils.scale_executors(3)
-    executor = thread_utils.install_default_executor()
-    assert thread_utils.install_default_executor() is executor
-    assert (await asyncio.to_thread(lambda: threading.current_thread().name)).startswith("verifiers-default")
-    thread_utils.shutdown_executors(wait=True)
-    with pytest.raises(RuntimeError):
-        executor.submit(print)
-    assert thread_utils.install_default_executor() is not executor
-
-
-def test_each_thread_has_its_own() -> None:
-    """Objects are made once a thread; a closed loop is replaced."""
-
-    def made() -> tuple[list[int], bool]:
-        first = thread_utils.get_or_create_thread_attr("numbers", list, [1])
-        loop = thread_utils.get_or_create_thread_loop()
-        is_same = loop is thread_utils.get_or_create_thread_loop() and first is thread_utils.get_thread_local_storage().numbers
-        loop.close()
-        again = thread_utils.get_or_create_thread_loop()
-        again.close()
-        return first, is_same and again is not loop
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        (first, first_same), (second, second_same) = pool.submit(made).result(), made()
-    assert first == second == [1]
-    assert first is not second
-    assert first_same
-    assert second_same
-    del thread_utils.get_thread_local_storage().numbers

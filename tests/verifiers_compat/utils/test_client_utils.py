@@ -1,19 +1,13 @@
-"""SDK clients of a configuration, over real HTTP, and the small functions for clients of one's own."""
+"""SDK clients of a configuration, over real HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from verifiers_compat.clients.openai_chat_completions_client import (
-    content_to_text,
-    get_usage_field,
-    handle_openai_overlong_prompt,
-    parse_reasoning_content,
-)
 from verifiers_compat.types import ClientConfig, EndpointClientConfig
 from verifiers_compat.utils.client_utils import (
     load_prime_config,
@@ -23,10 +17,11 @@ from verifiers_compat.utils.client_utils import (
     setup_http_client,
     setup_openai_client,
 )
-from vfgym.errors import OverlongPromptError
 from vfgym.model_server import ModelServer
 
 HEADERS = {"X-Team": "blue"}
+
+
 QUESTION: list[Any] = [{"role": "user", "content": "hi"}]
 
 
@@ -41,7 +36,7 @@ def test_endpoints_are_resolved() -> None:
     assert resolve_client_config(leaf) is leaf
 
 
-def test_prime_configuration(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prime_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load_prime_config() == {}
 
@@ -73,41 +68,16 @@ def test_sdk_clients_ask_over_http() -> None:
         assert {name.lower(): value for name, value in server.requests[0].headers.items()}["x-team"] == "blue"
 
 
-async def test_an_overlong_prompt_is_told() -> None:
-    """Other errors pass as they are."""
-    with ModelServer(max_model_len=20) as server:
-        client = setup_openai_client(ClientConfig(api_base_url=f"{server.url}/v1", api_key="k"))
-
-        @handle_openai_overlong_prompt
-        async def ask(model: str, text: str) -> Any:
-            return await client.chat.completions.create(model=model, messages=[{"role": "user", "content": text}])
-
-        assert await ask("echo", "hi")
-        with pytest.raises(OverlongPromptError) as caught:
-            await ask("echo", "many words " * 100)
-        assert type(caught.value.__cause__).__name__ == "BadRequestError"
-        with pytest.raises(Exception, match="no-such-model") as other:
-            await ask("no-such-model", "hi")
-        assert type(other.value).__name__ == "NotFoundError"
+async def test_clients_have_all_that_the_configuration_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    numbers = {"timeout": 5.0, "connect_timeout": 6.0, "max_retries": 7}
+    config = ClientConfig(api_base_url="http://127.0.0.1:1/v1", api_key_var="MY_KEY", extra_headers=HEADERS, **numbers)
+    for setup in (setup_openai_client, setup_anthropic_client):
+        client = setup(config)
+        assert (str(client.base_url), client.api_key, client.max_retries) == ("http://127.0.0.1:1/v1/", "secret", 7)
+        assert (client.timeout.read, client.timeout.connect) == (5.0, 6.0)
+        assert client.default_headers["X-Team"] == "blue"
         await client.close()
-
-
-def test_small_readers() -> None:
-    for usage in ({"prompt_tokens": 3}, SimpleNamespace(prompt_tokens=3)):
-        assert (get_usage_field(usage, "prompt_tokens"), get_usage_field(usage, "missing")) == (3, None)
-    assert content_to_text([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "b"}]) == "a b"
-    assert (content_to_text("a"), content_to_text(None)) == ("a", "")
-
-
-@pytest.mark.parametrize(
-    ("message", "reasoning"),
-    [
-        ({"reasoning": "a", "reasoning_content": "b"}, "a"),
-        ({"reasoning": None, "reasoning_content": "b"}, "b"),
-        (SimpleNamespace(reasoning_content="b"), "b"),
-        ({"reasoning_details": [{}]}, None),
-        ({"content": "x"}, None),
-    ],
-)
-def test_reasoning_under_any_name(message: Any, reasoning: str | None) -> None:
-    assert parse_reasoning_content(message) == reasoning
+    http = setup_http_client(config)
+    assert (http.timeout.read, http.timeout.connect, http.headers["X-Team"], http.follow_redirects) == (5.0, 6.0, "blue", True)
+    await http.aclose()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.programs import run_python
+from verifiers_compat.utils import logging_utils
 from verifiers_compat.utils.logging_utils import (
     LOGGER_NAME,
     LOGGERS,
@@ -68,9 +69,9 @@ def test_the_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_importing_configures_nothing() -> None:
-    script = f"import logging, verifiers_compat.utils.logging_utils\nprint([logging.getLogger(n).handlers for n in {LOGGERS}])"
-    done = run_python(script, check=True)
-    assert done.stdout == "[[], [], []]\n"
+    before = [(logger.level, logger.propagate, list(logger.handlers)) for logger in map(logging.getLogger, LOGGERS)]
+    runpy.run_path(str(logging_utils.__file__))
+    assert [(logger.level, logger.propagate, list(logger.handlers)) for logger in map(logging.getLogger, LOGGERS)] == before
 
 
 def test_json_lines(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Messages of the rollout API's helpers: normalisation of raw forms, printable and plain forms, a response's turn."""
+"""Messages: normalisation of raw forms, printable and plain forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verifiers_compat.messages import AssistantMessage, SystemMessage, TextMessage, ToolMessage, UserMessage
-from verifiers_compat.types import Response, ResponseTokens
 from verifiers_compat.utils.message_utils import (
     concat_messages,
     format_messages,
@@ -25,10 +24,10 @@ from verifiers_compat.utils.message_utils import (
     serialize_message_for_output,
     serialize_messages_for_output,
 )
-from verifiers_compat.utils.response_utils import parse_response_message, parse_response_tokens
-from verifiers_compat.utils.tool_utils import convert_func_to_tool_def, is_valid_tool_content_parts
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+
+
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
 
 
@@ -157,53 +156,3 @@ def test_formatted_messages_show_reasoning_and_calls() -> None:
     text = format_messages([{"role": "user", "content": "[bold]?"}, {**CALLING, "reasoning_content": "Hm."}]).plain
     assert text == 'user: [bold]?\n\nassistant: [reasoning] Hm.\n\n[tool call] f({"ä": 1})'
     assert format_messages("plain").plain == "plain"
-
-
-def _response(tokens: ResponseTokens | None = None) -> Response:
-    return Response("r", 0, "m", None, {"content": "hi", "finish_reason": "stop", "tokens": tokens})  # type: ignore[arg-type]
-
-
-async def test_a_response_is_one_assistant_message() -> None:
-    assert await parse_response_message(_response()) == [{"role": "assistant", "content": "hi"}]
-    assert type((await parse_response_message(_response()))[0]) is AssistantMessage
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [
-        (None, ([1, 2, 3], [4, 5], False, False)),
-        (5, ([1, 2, 3], [4, 5], False, False)),
-        (4, ([1, 2, 3], [4], False, True)),
-        (2, ([1, 2], [], True, True)),
-    ],
-)
-async def test_token_data_is_cut_to_the_limit(limit: int | None, expected: tuple[Any, ...]) -> None:
-    tokens = await parse_response_tokens(_response(ResponseTokens([1, 2, 3], [0, 0, 0], [4, 5], [1, 1], [-0.1, -0.2])), limit)
-    assert tokens is not None
-    assert (tokens["prompt_ids"], tokens["completion_ids"], tokens["overlong_prompt"], tokens["is_truncated"]) == expected
-    assert len(tokens["completion_logprobs"]) == len(tokens["completion_mask"]) == len(tokens["completion_ids"])
-    assert await parse_response_tokens(_response(), limit) is None
-
-
-def test_a_function_as_a_tool() -> None:
-    def add(a: int, b: int = 1) -> int:
-        """Add two numbers."""
-        return a + b
-
-    tool = convert_func_to_tool_def(add)
-    assert (tool.name, tool.description, tool.parameters["required"]) == ("add", "Add two numbers.", ["a"])
-
-
-@pytest.mark.parametrize(
-    ("value", "is_valid"),
-    [
-        ([{"type": "text", "text": "x"}, IMAGE], True),
-        ([], False),
-        ([{"type": "text"}], False),
-        ([{"type": "record", "record": 1}], False),
-        ("x", False),
-        ({"type": "text", "text": "x"}, False),
-    ],
-)
-def test_what_a_tool_may_return_as_content(value: Any, is_valid: bool) -> None:
-    assert is_valid_tool_content_parts(value) is is_valid

@@ -1,32 +1,16 @@
-"""Configuration models: merging, unknown fields, TOML, references, and what the classes do with them."""
+"""Configurations of environments: sections merged with what a class has; references."""
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import Field, ValidationError, model_validator
 
 import verifiers_compat.v1 as vf
 from vfgym.errors import ConfigurationError
-from vfgym.testing import ScriptedClient
-
-ROWS = [{"question": "?", "answer": "a"}]
-
-
-def load() -> list[dict[str, Any]]:
-    return ROWS
-
-
-def score(task: Any, state: Any) -> float:
-    return 1.0
-
-
-def test_fields_win_over_the_configuration_they_start_from() -> None:
-    base = vf.HarnessConfig(max_turns=3, model="a")
-    assert vf.HarnessConfig.from_config(base, model="b").model_dump(include={"max_turns", "model"}) == {"max_turns": 3, "model": "b"}
-    assert vf.HarnessConfig.from_config({"model": "a"}, model=None).model == "a"
-    assert vf.HarnessConfig().max_turns == 10
 
 
 @pytest.mark.parametrize("cls", [vf.HarnessConfig, vf.TasksetConfig, vf.ToolsetConfig, vf.SandboxConfig, vf.EnvConfig, vf.MCPToolConfig])
@@ -35,46 +19,6 @@ def test_unknown_fields_are_refused(cls: Any) -> None:
         cls(nope=1)
     with pytest.raises(ConfigurationError, match=cls.__name__):
         cls(3)
-
-
-def test_a_section_of_a_toml_file(tmp_path: Path) -> None:
-    path = tmp_path / "env.toml"
-    path.write_text(
-        '[env.taskset]\ntaskset_id = "mine"\nsource = "json:loads"\n[env.harness]\nmax_turns = 4\nsampling_args = {temperature = 0.5}\n',
-        encoding="utf-8",
-    )
-    assert vf.TasksetConfig.from_toml(path, "env.taskset").taskset_id == "mine"
-    assert vf.HarnessConfig.from_toml(path, ["env", "harness"]).sampling_args == {"temperature": 0.5}
-    assert vf.EnvConfig.from_toml(path, "env").harness == {"max_turns": 4, "sampling_args": {"temperature": 0.5}}
-    with pytest.raises(ConfigurationError, match=r"env.harnes"):
-        vf.HarnessConfig.from_toml(path, "env.harnes")
-    assert "max_turns" in vf.HarnessConfig.schema_text()
-
-
-def test_sections_are_merged_with_the_defaults_of_an_environment() -> None:
-    class MyTaskset(vf.TasksetConfig):
-        level: int = 1
-        options: dict[str, int] = {"a": 1, "b": 2}
-
-    class MyEnv(vf.EnvConfig):
-        taskset: MyTaskset = MyTaskset(level=2, options={"a": 1, "b": 2})
-
-    config = MyEnv(taskset={"options": {"b": 3}})
-    assert isinstance(config.taskset, MyTaskset)
-    assert (config.taskset.level, config.taskset.options) == (2, {"a": 1, "b": 3})
-    assert MyEnv().taskset.level == 2
-    assert MyEnv(taskset=MyTaskset(level=5)).taskset.level == 5
-
-
-async def test_code_wins_over_configuration_and_lists_are_joined() -> None:
-    def other(task: Any, state: Any) -> float:
-        return 2.0
-
-    config = {"model": "a", "max_turns": 3, "rewards": [score], "sampling_args": {"temperature": 0.5, "top_p": 1.0}}
-    player = vf.Harness(client=ScriptedClient(["x"]), model="b", rewards=[other], sampling_args={"temperature": 1.0}, config=config)
-    assert (player.model, player.max_turns, player.sampling_args) == ("b", 3, {"temperature": 1.0, "top_p": 1.0})
-    state = await player.run({"prompt": "?"})
-    assert (state["reward"], state["metrics"]) == (3.0, {"other": 2.0, "score": 1.0})
 
 
 def test_references_are_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -87,52 +31,80 @@ def test_references_are_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         vf.Harness(config={"program": "v1_refs:PROMPT"})
 
 
-# Tasksets
+class Level(vf.TasksetConfig):
+    level: int = 1
+    options: dict[str, Any] = {}
+    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
+
+    @model_validator(mode="after")
+    def _check(self) -> Level:
+        if self.level < 0:
+            raise ValueError("levels are counted from 0")
+        return self
 
 
-def test_rows_are_loaded_once_and_copied() -> None:
-    calls: list[int] = []
-
-    def rows() -> Any:
-        calls.append(1)
-        yield from ROWS
-
-    taskset = vf.Taskset(rows)
-    taskset.rows()[0]["answer"] = "changed"
-    assert taskset.rows() == [{"example_id": 0, "question": "?", "answer": "a"}]
-    assert taskset.eval_rows() == taskset.rows()
-    assert len(calls) == 1
-    assert vf.Taskset(ROWS, lambda: [{"question": "eval"}]).eval_rows()[0]["question"] == "eval"
+class Deeper(Level):
+    depth: int = 1
 
 
-@pytest.mark.parametrize("source", [None, "x:y:z", 3, {"question": "?"}, [3]])
-def test_what_is_no_source_is_refused(source: Any) -> None:
-    with pytest.raises(ConfigurationError):
-        vf.Taskset(source).rows()
+class Other(vf.TasksetConfig):
+    level: int = 7
+    colour: str = "red"
 
 
-def test_tasks_know_their_taskset_and_travel_as_rows() -> None:
-    class Mine(vf.Taskset):
-        pass
-
-    taskset = Mine(ROWS)
-    task = taskset.task(taskset.rows()[0])
-    assert (task["taskset_id"], task["task_id"], task["prompt"]) == ("Mine", "0", [{"role": "user", "content": "?"}])
-    assert vf.Taskset(ROWS, taskset_id="other").task({"id": 7})["task_id"] == "7"
-    assert taskset.to_task(task) is task
-    import json
-
-    assert taskset.to_task(json.dumps(task)) == task
-    dataset = taskset.get_dataset()
-    assert dataset[0]["answer"] == "a"
-    assert taskset.to_task(dataset[0]) == task
-    assert taskset.to_task({"question": "new"})["prompt"] == [{"role": "user", "content": "new"}]
-    with pytest.raises(ConfigurationError, match="JSON"):
-        taskset.to_task("{")
-    with pytest.raises(ConfigurationError, match="int"):
-        taskset.to_task(3)  # type: ignore[arg-type]
+class Style(vf.HarnessConfig):
+    style: Literal["plain", "loud"] = "plain"
 
 
-def test_what_is_left_out_says_why() -> None:
-    with pytest.raises(ImportError, match=r"is not offered: .*\. Use verifiers\.v1\."):
-        vf.packages  # noqa: B018
+class MyEnv(vf.EnvConfig):
+    taskset: Level = Level(level=2, options={"a": 1, "b": {"x": 1}})
+    harness: Style | None = None
+    split: str = "train"
+
+
+def test_what_is_more_explicit_wins_all_the_way_down() -> None:
+    config = MyEnv({"taskset": {"options": {"b": {"y": 2}}}}, taskset={"level": 3})
+    assert (type(config.taskset), config.taskset.level) == (Level, 3)
+    assert config.taskset.options == {"a": 1, "b": {"x": 1, "y": 2}}
+    assert MyEnv({"taskset": {"level": 5}, "split": "a"}, taskset=Level(level=3), split="b").model_dump(include={"split"}) == {"split": "b"}
+    assert MyEnv({"taskset": {"level": 5}}, taskset=Level(level=3)).taskset.level == 5
+    assert MyEnv({"harness": {"style": "loud"}}).harness == Style(style="loud")
+    assert MyEnv().taskset.level == 2
+    assert MyEnv(vf.EnvConfig(taskset={"level": 4})).taskset.level == 4
+    kept = Level(level=4)
+    assert vf.EnvConfig(taskset=kept).taskset is kept
+
+
+def test_of_two_classes_the_derived_one_is_kept() -> None:
+    assert type(vf.EnvConfig({"taskset": Deeper(depth=4)}, taskset=Level(level=3)).taskset) is Deeper
+    assert type(vf.EnvConfig({"taskset": vf.TasksetConfig(taskset_id="a")}, taskset=Level(level=3)).taskset) is Level
+    with pytest.raises(ConfigurationError, match=r"EnvConfig\.taskset: a Other does not go with a Level: neither is derived"):
+        vf.EnvConfig({"taskset": Other(colour="blue")}, taskset=Level())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"taskset": {"levl": 3}}, r"(?s)for MyEnv\ntaskset\.levl\n.*Level has: .*Did you mean `level`"),
+        ({"taskset": {"level": "high"}}, r"(?s)for MyEnv\ntaskset\.level\n.*valid integer"),
+        ({"taskset": {"level": -1}}, r"(?s)for MyEnv\ntaskset\n.*counted from 0"),
+        ({"harness": {"style": "mute"}}, r"(?s)for MyEnv\nharness\.style\n.*'plain' or 'loud'"),
+        ({"tasket": {}}, r"(?s)for MyEnv\ntasket\n.*MyEnv has: taskset, harness, split\. Did you mean `taskset`"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_path(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        MyEnv(given)
+
+
+def test_a_single_string_may_stand_where_a_list_is_meant() -> None:
+    assert vf.SandboxConfig(packages="numpy", setup_commands="make").packages == ["numpy"]
+    assert vf.ToolsetConfig(show="add").show == ["add"]
+    assert vf.MCPToolConfig(command="serve", args="--fast").args == ["--fast"]
+
+
+def test_show_with_hide_is_an_error() -> None:
+    with pytest.raises(ValueError, match="show or hide, not both"):
+        vf.ToolsetConfig(show=["add"], hide=["add"])
+    with pytest.raises(ValueError, match="show or hide, not both"):
+        vf.Toolset([Level], show=["add"], config={"hide": ["add"]})

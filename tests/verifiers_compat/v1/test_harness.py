@@ -1,20 +1,18 @@
-"""The harness: the order in which things happen, what ends a rollout, and what signals may do."""
+"""The harness: the order in which things happen, what ends a rollout, and what it leaves."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import Failing, InOrder, Mute, calling
+from tests.models import Failing, Mute, calling
 from vfgym import blocking
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ResponseMessage
@@ -37,73 +35,6 @@ def harness(*answers: Any, **kwargs: Any) -> vf.Harness:
 
 def contents(state: vf.State, role: str) -> list[Any]:
     return [message["content"] for message in state["completion"] if message["role"] == role]
-
-
-# The base loop
-
-
-async def test_the_base_loop_calls_tools_until_the_model_calls_none() -> None:
-    state = await harness(calling(("get", {"key": "a"}), ("zzz", {}), ("fail", {})), "done", toolsets=[[get, fail]]).run({"prompt": "go"})
-    assert (state["stop_condition"], state["is_completed"], state["num_model_requests"]) == ("no_tools", True, 2)
-    assert contents(state, "tool") == ["value of a", "'zzz'", "no such thing"]
-    assert state["prompt"] == [{"role": "user", "content": "go"}]
-    assert state["completion"][-1] == {"role": "assistant", "content": "done"}
-    assert all(type(message) is dict for message in state["completion"])
-    assert [len(step["prompt"]) for step in state["trajectory"]] == [1, 5]
-    assert json.loads(json.dumps(state))["trajectory"][0]["completion"][0]["tool_calls"][1]["function"]["name"] == "zzz"
-
-
-async def test_the_turn_limit_ends_the_loop_after_the_tools() -> None:
-    call = calling(("get", {"key": "a"}))
-    state = await harness(call, call, call, toolsets=[get], max_turns=2).run({"prompt": "go"})
-    assert (state["stop_condition"], state["num_model_requests"]) == ("max_turns_reached", 2)
-    assert state["completion"][-1]["role"] == "tool"
-    state = await harness(call, call, call, toolsets=[get], max_turns=2).run({"prompt": "go", "max_turns": 1})
-    assert state["num_model_requests"] == 1
-
-
-async def test_a_task_may_lift_the_turn_limit() -> None:
-    """A limit that is not positive is none, also where a task says so and the harness has one."""
-    call = calling(("get", {"key": "a"}))
-    state = await harness(call, call, "done", toolsets=[get], max_turns=1).run({"prompt": "go", "max_turns": 0})
-    assert (state["stop_condition"], state["num_model_requests"]) == ("no_tools", 3)
-
-
-async def test_stop_conditions_are_checked_before_the_program_and_after_each_tool() -> None:
-    def never(task: Any, state: Any) -> bool:
-        return True
-
-    state = await harness(stops=[never]).run({"prompt": "go"})
-    assert (state["stop_condition"], state["num_model_requests"], state["completion"]) == ("never", 0, [])
-
-    def finish(state: vf.State) -> str:
-        """Finish."""
-        state.stop("finished")
-        return "ok"
-
-    state = await harness(calling(("finish", {}), ("finish", {})), toolsets=[finish]).run({"prompt": "go"})
-    assert (state["stop_condition"], contents(state, "tool")) == ("finished", ["ok"])
-
-
-async def test_done_in_the_state_stops_as_state_done() -> None:
-    def finish(state: vf.State) -> None:
-        """Finish."""
-        state["done"] = True
-
-    state = await harness(calling(("finish", {})), toolsets=[finish]).run({"prompt": "go"})
-    assert state["stop_condition"] == "state_done"
-
-
-async def test_a_user_goes_on_where_the_model_calls_no_tool() -> None:
-    seen: list[int] = []
-
-    def user(transcript: list[Any], state: vf.State) -> Any:
-        seen.append(len(transcript))
-        return [{"role": "user", "content": "and?"}] if len(seen) < 3 else None
-
-    state = await harness("one", "two", "three", user=user).run({"prompt": "go"})
-    assert contents(state, "user") == ["and?", "and?"]
-    assert (state["stop_condition"], seen) == ("no_tools", [2, 4, 6])
 
 
 async def test_what_was_cut_is_truncated() -> None:
@@ -170,9 +101,6 @@ async def test_without_a_client_the_loop_says_what_is_missing() -> None:
         await vf.Harness().run({"prompt": "go"})
 
 
-# Order
-
-
 class Ordered(vf.Taskset):
     log: list[str]
 
@@ -226,58 +154,6 @@ async def test_everything_happens_in_the_documented_order() -> None:
     assert output["stop_condition"] == "no_tools"
     assert output["metrics"] == {"good": 1.0, "length": 3.0, "best": 1.0}
     assert output["reward"] == 2.5
-
-
-async def test_priority_then_name_orders_handlers() -> None:
-    log: list[str] = []
-
-    def b(task: Any, state: Any) -> None:
-        log.append("b")
-
-    def a(task: Any, state: Any) -> None:
-        log.append("a")
-
-    def late(task: Any, state: Any) -> None:
-        log.append("late")
-
-    await harness("x", setups=[b, {"fn": late, "priority": -1}, a, a]).run({"prompt": "go"})
-    assert log == ["a", "b", "late"]
-
-
-# Signals
-
-
-def test_two_signals_of_one_name_are_refused() -> None:
-    def score(task: Any, state: Any) -> float:
-        return 1.0
-
-    def other() -> Callable[..., float]:
-        def score(task: Any, state: Any) -> float:
-            return 2.0
-
-        return score
-
-    with pytest.raises(ValueError, match="score"):
-        vf.Env(vf.Taskset([{"question": "?"}], rewards=[score]), vf.Harness(metrics=[other()]))
-
-
-@pytest.mark.parametrize("result", [[1.0], "12", None, ["x", "y"]])
-async def test_a_group_signal_must_return_a_number_for_each_rollout(result: Any) -> None:
-    def best(tasks: Any, states: Any) -> Any:
-        return result
-
-    player = vf.Harness(rewards=[best])
-    states = [vf.State.for_task({}), vf.State.for_task({})]
-    with pytest.raises((TypeError, ValueError), match="best"):
-        await player.score_group([vf.Task(), vf.Task()], states)
-
-
-async def test_what_a_signal_raises_goes_through() -> None:
-    def score(task: Any, state: Any) -> float:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await harness("x", rewards=[score]).run({"prompt": "go"})
 
 
 async def test_rollout_scoring_can_be_left_out() -> None:
@@ -336,56 +212,6 @@ async def test_advantages_come_from_their_own_function_only() -> None:
     assert [state["trajectory"][0]["advantage"] for state in states] == [0.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("scoring", "reward"), [({"score": {"weight": 3.0}}, 3.0), ({"score": {"skip": True}}, 0.0), ({"score": {"priority": 5}}, 1.0)]
-)
-async def test_a_run_may_change_its_signals(scoring: Any, reward: float) -> None:
-    def score(task: Any, state: Any) -> float:
-        return 1.0
-
-    state = await harness("x", rewards=[score], config={"scoring": scoring}).run({"prompt": "go"})
-    assert state["reward"] == reward
-
-
-def test_scoring_that_names_no_signal_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="scor"):
-        _ = vf.Harness(config={"scoring": {"nope": {"skip": True}}}).all_handlers
-    with pytest.raises(ValueError, match="wait"):
-        vf.Harness(config={"scoring": {"nope": {"wait": 1.0}}})
-
-
-@pytest.mark.parametrize(
-    ("lists", "says"),
-    [
-        ({"rewards": [lambda task, state, nope: 0.0]}, "nope"),
-        ({"stops": [3]}, "function"),
-        ({"metrics": [{"fn": lambda task, state: 0.0, "weight": 1.0}]}, "weight"),
-        ({"stops": [{"fn": lambda tasks, states: True, "stage": "group"}]}, "group"),
-        ({"rewards": ["no_such_module_here:f"]}, "no_such_module_here"),
-    ],
-)
-def test_functions_that_cannot_be_handlers_are_refused(lists: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        vf.Harness(**lists)
-
-
-async def test_a_failing_cleanup_is_recorded_and_stops_nothing() -> None:
-    log: list[str] = []
-
-    def a(task: Any, state: Any) -> None:
-        raise ZeroDivisionError
-
-    def b(task: Any, state: Any) -> None:
-        log.append("b")
-
-    state = await harness("x", cleanups=[a, b]).run({"prompt": "go"})
-    assert log == ["b"]
-    assert "ZeroDivisionError" in state["cleanup_errors"]["a"]
-
-
-# System prompts
-
-
 async def test_a_system_prompt_comes_before_the_prompt() -> None:
     state = await harness("x", system_prompt="be kind").run({"prompt": "go"})
     assert [message["role"] for message in state["prompt"]] == ["system", "user"]
@@ -403,54 +229,6 @@ async def test_several_system_prompts_are_merged_as_asked(merge: str, expected: 
     else:
         state = await player.run({"prompt": "go", "system_prompt": "t"})
         assert [message["content"] for message in state["prompt"]] == [*expected, "go"]
-
-
-# Borrowing
-
-
-async def test_a_child_rollout_borrows_model_tools_and_transcript() -> None:
-    child = vf.Harness()
-
-    async def ask_somebody(state: vf.State) -> str:
-        """Ask a helper."""
-        own = state.for_task({"prompt": "help"}, borrow="model", tools="get", transcript="append")
-        done = await child.run({"prompt": "help"}, own)
-        assert [message["content"] for message in done["completion"] if message["role"] == "tool"] == ["value of b"]
-        return str(done["completion"][-1]["content"])
-
-    client = InOrder(calling(("ask_somebody", {})), calling(("get", {"key": "b"})), "helped", "done")
-    state = await vf.Harness(client=client, model="m", toolsets=[[ask_somebody, get]]).run({"prompt": "go"})
-    assert contents(state, "tool") == ["helped"]
-    assert (len(state["trajectory"]), state["num_model_requests"]) == (4, 4)
-
-
-async def test_a_function_that_is_listed_keeps_what_its_mark_says_and_the_list_may_say_otherwise() -> None:
-    """Weight, stage and priority of a decorated function; the mark of another kind says nothing about this one."""
-    order: list[str] = []
-
-    @vf.metric
-    @vf.reward(weight=3.0, priority=-5)
-    def late(task: Any, state: Any) -> float:
-        order.append("late")
-        return 1.0
-
-    @vf.reward(weight=0.5, stage="group")
-    def together(states: Any) -> list[float]:
-        return [1.0] * len(states)
-
-    @vf.reward(priority=7)
-    def soon(task: Any, state: Any) -> float:
-        order.append("soon")
-        return 10.0
-
-    player = harness("x", rewards=[late, soon, together])
-    assert player.requires_group_rollouts
-    state = await player.run({"prompt": "go"})
-    assert (state["reward"], order) == (13.0, ["soon", "late"])
-    order.clear()
-    changed = harness("x", rewards=[{"fn": late, "weight": 2.0, "priority": 9}, {"fn": soon, "weight": 1.0}])
-    assert not changed.requires_group_rollouts
-    assert ((await changed.run({"prompt": "go"}))["reward"], order) == (12.0, ["late", "soon"])
 
 
 async def test_blocking_handlers_tools_and_users_leave_the_event_loop_alone() -> None:
@@ -504,10 +282,68 @@ async def test_the_program_of_the_configuration_is_completed_by_that_of_the_code
     assert state["completion"] == [{"role": "assistant", "content": "1 3"}]
 
 
-async def test_the_model_is_reached_over_http_only_while_the_program_runs() -> None:
-    async def score(task: Any, state: vf.State) -> float:
-        state.get_endpoint_config()
-        return 1.0
+def test_taskset_and_harness_cannot_both_have_a_user() -> None:
+    with pytest.raises(ConfigurationError, match="user"):
+        vf.Env(vf.Taskset([{"question": "?"}], user=lambda state: None), vf.Harness(user=lambda state: None))
 
-    with pytest.raises(ConfigurationError, match="only while the program"):
-        await harness("x", rewards=[score]).run({"prompt": "go"})
+
+class Shared:
+    made: list[Shared] = []
+
+    def __init__(self) -> None:
+        self.calls, self.is_closed = 0, False
+        Shared.made.append(self)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("through", ["harness", "env"])
+async def test_teardown_handlers_of_all_owners_run_once_and_global_objects_are_closed(through: str) -> None:
+    log: list[str] = []
+
+    class Tasks(vf.Taskset):
+        @vf.teardown(priority=1)
+        async def leave_tasks(self) -> None:
+            log.append("taskset")
+
+    class Player(vf.Harness):
+        @vf.teardown
+        def leave_player(self) -> None:
+            log.append("harness")
+
+    def leave_tools() -> None:
+        log.append("toolset")
+
+    def use(shared: Shared) -> None:
+        """Use it."""
+
+    Shared.made.clear()
+    options: dict[str, Any] = {"bindings": {"use.shared": "objects.shared"}, "objects": {"shared": Shared}, "scope": "global"}
+    tools = vf.Toolset([use], **options, teardowns=[leave_tools])
+    client = ScriptedClient([calling(("use", {})), "done"])
+    env = vf.Env(Tasks(ROWS, toolsets=[tools]), Player(client=client, model="m"))
+    await env.evaluate(client, "m", rollouts_per_example=2)
+    assert [shared.is_closed for shared in Shared.made] == [False]
+    for _ in range(2):
+        await (env.harness.teardown() if through == "harness" else env.aclose())
+    assert log == ["taskset", "harness", "toolset"]
+    assert [shared.is_closed for shared in Shared.made] == [True]
+
+
+def score(task: Any, state: Any) -> float:
+    return 1.0
+
+
+async def test_code_wins_over_configuration_and_lists_are_joined() -> None:
+    def other(task: Any, state: Any) -> float:
+        return 2.0
+
+    config = {"model": "a", "max_turns": 3, "rewards": [score], "sampling_args": {"temperature": 0.5, "top_p": 1.0}}
+    player = vf.Harness(client=ScriptedClient(["x"]), model="b", rewards=[other], sampling_args={"temperature": 1.0}, config=config)
+    assert (player.model, player.max_turns, player.sampling_args) == ("b", 3, {"temperature": 1.0, "top_p": 1.0})
+    state = await player.run({"prompt": "?"})
+    assert (state["reward"], state["metrics"]) == (3.0, {"other": 2.0, "score": 1.0})
+
+
+ROWS = [{"question": "2 + 2?", "answer": "4"}]

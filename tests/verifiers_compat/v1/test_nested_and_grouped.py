@@ -1,4 +1,4 @@
-"""Rollouts that belong together: a harness inside another's rollout, the rollouts of a group, and what they share until teardown."""
+"""Rollouts that belong together: a harness inside another's rollout, and the rollouts of a group."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.models import InOrder, calling
 from vfgym import Response, Usage
-from vfgym.errors import ConfigurationError
 from vfgym.messages import ResponseMessage
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": "2 + 2?", "answer": "4"}]
+
+
 ANSWERS: list[Any] = [
     {"content": None, "tool_calls": calling(("search", {"key": "a"})).tool_calls},
     {"content": "found"},
     {"content": "done"},
 ]
+
+
 CHILD = {"prompt": [{"role": "user", "content": "help"}]}
 
 
 async def search(key: str) -> str:
     """Search for a key."""
     return f"value of {key}"
-
-
-# A harness inside another's rollout
 
 
 async def ask_child(state: vf.State, transcript: str = "append") -> vf.State:
@@ -94,28 +94,6 @@ async def test_the_trajectory_of_an_episode_is_that_of_its_rollout(lent: dict[st
     assert (len(row["trajectory"]), row["num_model_requests"]) == (steps, steps)
     assert row["token_usage"]["input_tokens"] == tokens
     assert row["completion"] == [{"role": "assistant", "content": "done"}]
-
-
-async def test_what_cannot_be_borrowed_says_why() -> None:
-    said: list[str] = []
-
-    async def program(state: vf.State) -> None:
-        for wanted in ({"borrow": ["model", "sandbox"]}, {"borrow": "client"}, {"tools": "serch"}, {"transcript": "shared"}):
-            with pytest.raises(ConfigurationError) as raised:
-                state.for_task(CHILD, **wanted)  # type: ignore[arg-type]
-            said.append(str(raised.value))
-
-    state = await vf.Harness(program, client=InOrder(), model="m", toolsets=[search]).run({"prompt": "go"})
-    sandbox, client, tool, transcript = said
-    assert "there is no sandbox: the program of the rollout has none" in sandbox
-    assert "only 'model' and 'sandbox' can be borrowed, got 'client'" in client
-    assert "Did you mean `search`?" in tool
-    assert "'private' or 'append'" in transcript
-    with pytest.raises(ConfigurationError, match="not running"):
-        state.for_task(CHILD, borrow="model")
-
-
-# Groups by hand
 
 
 class Shared:
@@ -230,84 +208,3 @@ async def test_what_a_group_shared_is_let_go_though_none_of_its_rollouts_can_be_
     rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
     assert [row["error"]["error"] for row in rows] == ["ZeroDivisionError"] * 2
     assert [shared.is_closed for shared in Shared.made] == [True]
-
-
-# Teardown
-
-
-@pytest.mark.parametrize("through", ["harness", "env"])
-async def test_teardown_handlers_of_all_owners_run_once_and_global_objects_are_closed(through: str) -> None:
-    log: list[str] = []
-
-    class Tasks(vf.Taskset):
-        @vf.teardown(priority=1)
-        async def leave_tasks(self) -> None:
-            log.append("taskset")
-
-    class Player(vf.Harness):
-        @vf.teardown
-        def leave_player(self) -> None:
-            log.append("harness")
-
-    def leave_tools() -> None:
-        log.append("toolset")
-
-    def use(shared: Shared) -> None:
-        """Use it."""
-
-    Shared.made.clear()
-    options: dict[str, Any] = {"bindings": {"use.shared": "objects.shared"}, "objects": {"shared": Shared}, "scope": "global"}
-    tools = vf.Toolset([use], **options, teardowns=[leave_tools])
-    client = ScriptedClient([calling(("use", {})), "done"])
-    env = vf.Env(Tasks(ROWS, toolsets=[tools]), Player(client=client, model="m"))
-    await env.evaluate(client, "m", rollouts_per_example=2)
-    assert [shared.is_closed for shared in Shared.made] == [False]
-    for _ in range(2):
-        await (env.harness.teardown() if through == "harness" else env.aclose())
-    assert log == ["taskset", "harness", "toolset"]
-    assert [shared.is_closed for shared in Shared.made] == [True]
-
-
-# Users
-
-
-class Talkative(vf.Taskset):
-    """A taskset whose user is a method."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(ROWS, user=self.reply, **kwargs)
-
-    async def reply(self, task: vf.Task, state: vf.State, transcript: list[Any]) -> Any:
-        await asyncio.sleep(0)
-        state["heard"] = [*state.get("heard", []), transcript[-1]["content"]]
-        return [{"role": "user", "content": f"and {task['answer']}?"}] if len(transcript) < 5 else None
-
-
-def reply(transcript: list[Any], shared: Shared) -> Any:
-    shared.calls += 1
-    return f"again {shared.calls}" if len(transcript) < 5 else None
-
-
-async def test_a_user_may_be_a_method_and_speaks_until_it_has_no_more_to_say() -> None:
-    env = vf.Env(Talkative(), vf.Harness())
-    [row] = (await env.evaluate(InOrder("one", "two", "three"), "m", state_columns=["heard"]))["outputs"]
-    assert [message["content"] for message in row["completion"]] == ["one", "and 4?", "two", "and 4?", "three"]
-    assert (row["heard"], row["stop_condition"]) == (["one", "two", "three"], "no_tools")
-
-
-@pytest.mark.parametrize("owner", ["taskset", "harness"])
-@pytest.mark.parametrize("form", ["User", "config"])
-@pytest.mark.parametrize(("scope", "made"), [("rollout", 2), ("global", 1)])
-async def test_a_user_has_objects_that_live_as_long_as_its_scope(owner: str, form: str, scope: Any, made: int) -> None:
-    Shared.made.clear()
-    fields: dict[str, Any] = {"fn": reply, "scope": scope, "bindings": {"shared": "objects.shared"}, "objects": {"shared": Shared}}
-    user = vf.User(**fields) if form == "User" else fields
-    own: dict[str, Any] = {"user": user}
-    harness = vf.Harness(client=ScriptedClient(["x"] * 3), model="m", **(own if owner == "harness" else {}))
-    harness.attach(vf.Taskset(ROWS, **(own if owner == "taskset" else {})))
-    states = [await harness.run({"prompt": "go"}) for _ in range(2)]
-    said = [[message["content"] for message in state["completion"] if message["role"] == "user"] for state in states]
-    assert said == [["again 1", "again 2"], ["again 1", "again 2"] if made == 2 else ["again 4", "again 5"]]
-    assert len(Shared.made) == made
-    await harness.teardown()
-    assert all(shared.is_closed for shared in Shared.made)

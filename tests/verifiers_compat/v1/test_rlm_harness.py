@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +10,10 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder
-from verifiers_compat.v1.checkouts import Repository
-from vfgym.errors import SandboxError
-
-pytestmark = needs_sandbox
 
 OFFLINE = {"network_access": False}
-TOKEN = "ghp_0123456789abcdef"
+
+
 BUILD = """
 import zipfile
 
@@ -33,6 +27,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr("rlm-1.0.dist-info/RECORD", "")
     return name
 """
+
+
 PROGRAM = """
 import json, os, sys, urllib.request
 
@@ -56,6 +52,18 @@ def main():
 """
 
 
+STANDS_IN = r"""mkdir -p /home/sandbox/bin && cat > /home/sandbox/bin/python3 <<'END' && chmod +x /home/sandbox/bin/python3
+#!/bin/sh
+[ "$2" = venv ] || exec /usr/bin/python3 "$@"
+mkdir -p "$3/bin"
+printf '#!/bin/sh\necho "$@" > /tmp/installed\n' > "$3/bin/python"
+printf '#!/bin/sh\nPYTHONPATH=/tmp/rlm-checkout exec /usr/bin/python3 -c "import rlm; rlm.main()" "$@"\n' > "$3/bin/rlm"
+chmod +x "$3/bin/python" "$3/bin/rlm"
+END
+"""
+"""Makes a Python whose virtual environments need no pip: the program is found in its checkout."""
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout that builds itself, since there is no network."""
@@ -69,32 +77,37 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("includes", "depth", "kept"),
+    ("installer", "includes", "depth", "kept"),
     [
-        (False, 1, [1, 3]),
-        pytest.param(True, 1, [1, 1, 3], marks=pytest.mark.exhaustive),
-        pytest.param(False, 0, [1, 1, 3], marks=pytest.mark.exhaustive),
+        ("stands in", False, 1, [1, 3]),
+        ("stands in", True, 1, [1, 1, 3]),
+        ("stands in", False, 0, [1, 1, 3]),
+        pytest.param("pip", False, 1, [1, 3], marks=pytest.mark.exhaustive),
     ],
 )
-async def test_a_checkout_is_installed_and_plays(includes: bool, depth: int, kept: list[int], checkout: Path, tmp_path: Path) -> None:
+async def test_a_checkout_is_installed_and_plays(
+    installer: str, includes: bool, depth: int, kept: list[int], checkout: Path, tmp_path: Path
+) -> None:
     """A depth of 0 has no turns but the root's."""
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "add.md").write_text("how to add")
     harness = vf.RLM(
         local_checkout=checkout,
-        sandbox=OFFLINE,
+        sandbox={**OFFLINE, "setup_commands": [STANDS_IN] if installer == "stands in" else []},
+        program={"artifacts": {"installed": {"path": "/tmp/installed", "optional": True}}},
         rlm_max_depth=depth,
         include_sub_rlm_trajectories=includes,
         summarize_at_tokens=(1000, 2000),
         append_to_system_prompt="task.Be brief.",
         rlm_tools=["bash", "edit"],
-        rlm_env={"RLM_OWN": "task.word"},
+        rlm_env={"RLM_OWN": "task.word", **({"PATH": "/home/sandbox/bin:/usr/bin:/bin"} if installer == "stands in" else {})},
         skills=tmp_path / "skills",
         client=InOrder("one", "part", "two"),
         model="m",
     )
     state = await harness.run({"prompt": "Add them.", "word": "w"})
     assert state["error"] is None
+    assert (state["artifacts"].get("installed", "").split()[-1:] == ["/tmp/rlm-checkout"]) is (installer == "stands in")
     assert ([len(step["prompt"]) for step in state["trajectory"]], state["num_model_requests"]) == (kept, 3)
     assert [message["content"] for message in state["completion"]] == ["one", "go on", "two"]
     metrics = state["artifacts"]["rlm_metrics"]
@@ -111,33 +124,7 @@ async def test_a_checkout_is_installed_and_plays(includes: bool, depth: int, kep
     assert 1000 <= state["rlm_summarize_at_tokens"] <= 2000
 
 
-async def test_a_repository_is_cloned_once(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("GIT_DIR", "/nowhere")  # as in a hook
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for arguments in (["init", "--quiet", "--initial-branch=main"], ["add", "rlm.py"], [*who, "commit", "--quiet", "-m", "Begin"]):
-        subprocess.run(["git", *arguments], cwd=checkout, check=True, env={**os.environ, "GIT_DIR": str(checkout / ".git")})
-    found = await Repository(str(checkout), "main").checkout()
-    assert (found / "rlm.py").read_text() == PROGRAM
-    (checkout / ".git").rename(tmp_path / "gone")
-    assert await Repository(str(checkout), "main").checkout() == found
-    with pytest.raises(SandboxError, match="could not be cloned at 'other'"):
-        await Repository(str(checkout), "other").checkout()
-
-
-async def test_a_token_is_shown_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for git says all that it knows, and fails."""
-    git = tmp_path / "git"
-    git.write_text(f'#!/bin/sh\necho "$0 $@" >> {tmp_path}/arguments\nenv >&2; exit 1\n')
-    git.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    state = await vf.RLM(gh_token=TOKEN, sandbox=OFFLINE, model="m").run({"prompt": "go"})
-    text = json.dumps(state["error"])
-    assert "could not be cloned" in text
-    assert "http.https://github.com/PrimeIntellect-ai/rlm-harness.git.extraHeader" in text
-    assert "Authorization: Basic ***" in text
-    assert TOKEN not in text + (tmp_path / "arguments").read_text() + repr(Repository("github.com/a/b", "main", TOKEN))
+TOKEN = "ghp_0123456789abcdef"
 
 
 @pytest.mark.parametrize(
@@ -156,3 +143,12 @@ async def test_a_token_is_shown_to_nobody(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_does_not_fit_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         vf.RLM(**arguments)
+
+
+pytestmark = needs_sandbox
+
+
+async def test_a_repository_that_cannot_be_cloned_is_the_error_of_its_rollout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    state = await vf.RLM(rlm_repo_url=str(tmp_path / "none"), sandbox=OFFLINE, model="m").run({"prompt": "go"})
+    assert (state["error"]["error"], "could not be cloned" in str(state["error"])) == ("SandboxError", True)

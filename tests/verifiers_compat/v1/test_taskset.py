@@ -11,6 +11,8 @@ from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 
 TRAIN = [{"question": "a?", "answer": "1", "example_id": 40}, {"question": "b?", "example_id": 50, "level": 3}, {"question": "c?"}]
+
+
 EVAL = [{"question": "d?", "answer": "4"}, {"question": "e?", "example_id": "five"}]
 
 
@@ -118,3 +120,49 @@ async def test_the_figures_of_a_run_are_those_of_its_tasks(num_examples: int, ro
     assert (metadata["num_examples"], metadata["rollouts_per_example"]) == (len(expected), rollouts)
     assert metadata["avg_reward"] == pytest.approx(3.0 / len(expected))
     assert metadata["avg_metrics"] == pytest.approx({"score": 3.0 / len(expected), "length": 1.0})
+
+
+ROWS = [{"question": "?", "answer": "a"}]
+
+
+def test_rows_are_loaded_once_and_copied() -> None:
+    calls: list[int] = []
+
+    def rows() -> Any:
+        calls.append(1)
+        yield from ROWS
+
+    taskset = vf.Taskset(rows)
+    taskset.rows()[0]["answer"] = "changed"
+    assert taskset.rows() == [{"example_id": 0, "question": "?", "answer": "a"}]
+    assert taskset.eval_rows() == taskset.rows()
+    assert len(calls) == 1
+    assert vf.Taskset(ROWS, lambda: [{"question": "eval"}]).eval_rows()[0]["question"] == "eval"
+
+
+@pytest.mark.parametrize("source", [None, "x:y:z", 3, {"question": "?"}, [3]])
+def test_what_is_no_source_is_refused(source: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        vf.Taskset(source).rows()
+
+
+def test_tasks_know_their_taskset_and_travel_as_rows() -> None:
+    class Mine(vf.Taskset):
+        pass
+
+    taskset = Mine(ROWS)
+    task = taskset.task(taskset.rows()[0])
+    assert (task["taskset_id"], task["task_id"], task["prompt"]) == ("Mine", "0", [{"role": "user", "content": "?"}])
+    assert vf.Taskset(ROWS, taskset_id="other").task({"id": 7})["task_id"] == "7"
+    assert taskset.to_task(task) is task
+    import json
+
+    assert taskset.to_task(json.dumps(task)) == task
+    dataset = taskset.get_dataset()
+    assert dataset[0]["answer"] == "a"
+    assert taskset.to_task(dataset[0]) == task
+    assert taskset.to_task({"question": "new"})["prompt"] == [{"role": "user", "content": "new"}]
+    with pytest.raises(ConfigurationError, match="JSON"):
+        taskset.to_task("{")
+    with pytest.raises(ConfigurationError, match="int"):
+        taskset.to_task(3)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import pytest
 
 import verifiers_compat as vf
 from tests.interruptions import ctrl_c
-from tests.verifiers_compat.cli.options import command_line, declared_options
+from tests.verifiers_compat.cli.options import check_spellings, command_line, declared_options
 from verifiers_compat.cli.commands.eval import app
 from verifiers_compat.cli.evals.fields import WITHOUT_EFFECT
 from verifiers_compat.types import EvalConfig
@@ -137,6 +137,14 @@ def played(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dic
 
 def test_each_option_has_a_value_of_its_own_in_a_test_here() -> None:
     assert declared_options(app).keys() == TOGETHER.keys() | ALONE | OF_THE_COMMAND
+    letters = (
+        "a env_args, p provider, e endpoints_path, m model, k api_key_var, b api_base_url, c max_concurrent, t max_tokens, T temperature,"
+        " S sampling_args, x extra_env_kwargs, v verbose, n num_examples, r rollouts_per_example, o output_dir, s save_results,"
+        " C state_columns, R resume, i independent_scoring, H save_to_hf_hub, D hf_hub_dataset_name, N no_interleave_scoring,"
+        " w num_workers, A abbreviated_summary, d disable_tui, f fullscreen"
+    )
+    others = {"headers": "--header", "headers_from_state": "--header-from-state", "limits": "--limit", "limits_each": "--limit-each"}
+    check_spellings(app, letters, others)
 
 
 @pytest.mark.parametrize("spelling", range(3))

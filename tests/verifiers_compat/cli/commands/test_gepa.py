@@ -16,7 +16,7 @@ import pytest
 
 import verifiers_compat as vf
 from tests.interruptions import ctrl_c
-from tests.verifiers_compat.cli.options import command_line, declared_options
+from tests.verifiers_compat.cli.options import check_spellings, command_line, declared_options
 from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve, writer
 from verifiers_compat.cli.commands.gepa import app
 from verifiers_compat.gepa import optimize_prompt
@@ -137,6 +137,12 @@ def test_each_option_arrives_where_it_belongs(spelling: int, vf_gepa: VfGepa, im
     """All together, so that none is taken for another; by each of its names. Those that are not here are in a test of their own."""
     alone = {"provider", "api_base_url", "env_dir_path", "no_save", "tui", "alias", "debug"}
     assert declared_options(app).keys() == TOGETHER.keys() | alone
+    letters = (
+        "a env_args, p provider, e endpoints_path, m model, k api_key_var, b api_base_url, c max_concurrent, t max_tokens, T temperature,"
+        " S sampling_args, x extra_env_kwargs, v verbose, M reflection_model, B max_calls, n num_train, N num_val, o run_dir, u tui"
+    )
+    others = {"headers": "--header", "headers_from_state": "--header-from-state", "system_prompt_file": "--system-prompt"}
+    check_spellings(app, letters, others)
     Path("prompt.txt").write_text("Begin so.\n")
     row = '[[endpoint]]\nendpoint_id = "{0}"\nmodel = "org/{0}"\nurl = "{1}"\nkey = "K"\n'
     Path("registry.toml").write_text("".join(row.format(name, NOWHERE) for name in ("registered", "other")))

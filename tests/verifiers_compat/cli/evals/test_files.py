@@ -71,6 +71,8 @@ def test_sections_of_the_environments_configuration_are_its_argument_config(work
         {"q": 2, "config": {"taskset": {"n": 2, "level": "hard"}, "harness": harness}},
     ]
     assert not any(name in each for each in evals for name in ("taskset", "harness", "env"))
+    [fields] = evals_of(workspace, '[[eval]]\nenv_id = "a"\n[eval.args.config.harness]\nn = 1\n[eval.taskset]\nn = 2\n')
+    assert fields["env_args"] == {"config": {"harness": {"n": 1}, "taskset": {"n": 2}}}
 
 
 def test_a_table_env_says_what_is_about_the_environment(workspace: Path) -> None:

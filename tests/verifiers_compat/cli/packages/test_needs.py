@@ -29,7 +29,9 @@ def test_what_verifiers_brings_is_added_and_the_rest_is_named(check: Callable[..
         "yaml": ("required", "pyyaml"),
     }
     assert report.is_complete
-    report = check("import left_pad", ["verifiers"])
+    for requires in (["verifiers"], ["rich"]):  # which is installed, and does not bring it
+        report = check("import left_pad", requires)
+        assert [each.status for each in report.imports] == ["missing"]
     assert [each.status for each in report.imports] == ["missing"]
     assert not report.is_complete
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.verifiers_compat.cli.packages.reports import LOADER
 from verifiers_compat.cli.commands.install import main
+from verifiers_compat.cli.packages.check import Report
+from verifiers_compat.cli.packages.report import report_lines
 
 
 def run_install(*arguments: str) -> int:
@@ -44,3 +46,14 @@ def test_the_report_for_people(write: Callable[..., Path], capsys: pytest.Captur
     write("word-count", {"word_count.py": "import verifiers as vf\nvf.Rubric" + LOADER})
     assert run_install("--check", "word-count") == 0
     assert capsys.readouterr().out.endswith("Everything that it uses is here, or comes with it.\n")
+
+
+def test_what_a_package_goes_on_without_has_a_section_of_its_own(check: Callable[..., Report]) -> None:
+    """Names of one reason share a line; of many places the first three are told."""
+    code = "import verifiers as vf\nvf.BrowserEnv\n" + "vf.Nope\n" * 5 + "try:\n    vf.Maybe\nexcept AttributeError: ...\n"
+    sections = "\n".join(report_lines(check(code))).split("\n\n")
+    [missing] = [section for section in sections if section.startswith("verifiers, missing or in conflict\n")]
+    [optional] = [section for section in sections if section.startswith("verifiers, missing, and the package goes on without\n")]
+    assert "Nope (word_count.py:3, word_count.py:4, word_count.py:5 and 2 more): " in " ".join(missing.split())
+    assert ("BrowserEnv" in missing, "Maybe" in missing) == (True, False)
+    assert ("BrowserEnv" in optional, "Maybe (word_count.py:9)" in optional) == (False, True)

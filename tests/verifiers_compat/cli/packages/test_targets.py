@@ -58,3 +58,17 @@ def test_what_is_not_a_package_is_refused(workspace: Path, name: str, problem: s
         archive.add("bad.tar.gz")
     with pytest.raises(ConfigurationError, match=problem), open_target(name, Path("environments")) as target:
         check_target(target)
+
+
+@pytest.mark.parametrize(("given", "extras"), [("", ()), ("[]", ()), ("[more]", ("more",)), ("[a, b]", ("a", "b"))])
+def test_extras_follow_in_brackets(given: str, extras: tuple[str, ...], write: Callable[..., Path]) -> None:
+    """Of a name, a directory, a wheel and an sdist; only a directory is one in which its author works."""
+    folder = write("word-count", {"word_count.py": LOADER})
+    with zipfile.ZipFile("w-1-py3-none-any.whl", "w") as archive:
+        archive.write(folder / "word_count.py", "word_count.py")
+    with tarfile.open("w-1.tar.gz", "w:gz") as sdist:
+        sdist.add(folder, "w-1")
+    for name, is_editable in (("word-count", True), (str(folder), True), ("w-1-py3-none-any.whl", False), ("w-1.tar.gz", False)):
+        with open_target(f"{name}{given}", Path("environments")) as target:
+            assert (target.extras, target.is_editable) == (extras, is_editable)
+            assert (target.root / "word_count.py").is_file()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from verifiers_compat.types import AssistantMessage
-from verifiers_compat.v1.utils.json_utils import json_args
 from verifiers_compat.v1.utils.judge_utils import clamp_float, completion_text, parse_judge_json, truncate_command_record, truncate_text
 
 SAID = {"role": "assistant", "content": "a"}
@@ -67,10 +66,3 @@ def test_long_texts_are_cut_and_marked() -> None:
     record = truncate_command_record({"stdout": "o" * 7000, "stderr": None, "command": "c" * 3000, "returncode": 1})
     assert {key: len(value) for key, value in record.items() if key != "returncode"} == {"stdout": 6015, "stderr": 0, "command": 2015}
     assert truncate_command_record("text") == "text"
-
-
-def test_the_arguments_of_a_tool_call() -> None:
-    assert (json_args(' {"a": 1} '), json_args(""), json_args(None)) == ({"a": 1}, {}, {})
-    for wrong in ("[1]", "null", "x", '{"a": 1} x'):
-        with pytest.raises(ValueError):  # noqa: PT011 - a JSON error, or ours
-            json_args(wrong)

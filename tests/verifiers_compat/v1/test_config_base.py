@@ -1,4 +1,4 @@
-"""Configurations: how they start from one another, are merged, come from TOML, and what the errors about them say."""
+"""What all configurations share: how they start from one another, come from TOML, and what the errors about them say."""
 
 from __future__ import annotations
 
@@ -25,10 +25,6 @@ class Level(vf.TasksetConfig):
         return self
 
 
-class Deeper(Level):
-    depth: int = 1
-
-
 class Other(vf.TasksetConfig):
     level: int = 7
     colour: str = "red"
@@ -46,9 +42,6 @@ class MyEnv(vf.EnvConfig):
 
 class Levels(vf.Taskset):
     config_type = Level
-
-
-# One starts from another
 
 
 def test_a_configuration_gives_what_was_set_in_it_and_the_class_has() -> None:
@@ -76,38 +69,6 @@ def test_an_unknown_field_names_the_class_and_those_that_there_are() -> None:
         Level(scoring={"a": {"wait": 1}})
 
 
-# Tasksets and harnesses keep theirs
-
-
-def test_fields_that_were_never_set_are_kept_too() -> None:
-    """Here one that is random by default, and one that was changed without a check."""
-    config = Level()
-    config.level = -3
-    taskset = Levels(config=config)
-    assert (taskset.config.run_id, taskset.config.level) == (config.run_id, -3)
-    assert taskset.config == config
-    assert Levels(config={"run_id": "r"}).config.run_id == "r"
-
-
-def test_the_class_of_the_configuration_is_config_type() -> None:
-    assert type(Levels(config=Deeper(depth=3, level=4)).config) is Level
-    assert type(Levels(config=vf.TasksetConfig()).config) is Level
-    assert Levels(config=Other(level=4)).config.level == 4
-
-    class Further(Levels):
-        config_type = Deeper
-
-    assert Further(config={"depth": 2}).config.depth == 2
-    with pytest.raises(ConfigurationError, match="Levels takes a Level or a mapping with its fields, got a HarnessConfig"):
-        Levels(config=vf.HarnessConfig())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wrong", [vf.HarnessConfig, dict, Level(), None])
-def test_config_type_has_to_be_derived_from_that_of_the_base(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"Wrong\.config_type must be TasksetConfig or a class derived from it"):
-        type("Wrong", (vf.Taskset,), {"config_type": wrong})
-
-
 def test_arguments_are_checked_as_fields_and_leave_the_given_configuration_alone() -> None:
     config = Style(sampling_args={"extra_body": {"a": 1}})
     harness = vf.Harness(sampling_args={"extra_body": {"b": 2}}, config=config)
@@ -127,72 +88,6 @@ def test_a_frozen_configuration_is_kept_too() -> None:
     config = Frozen(level=3)
     assert Cold([{"question": "?"}], config=config).config.model_fields_set == {"level", "source"}
     assert config.model_fields_set == {"level"}
-
-
-def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
-    def keep(step: Any, state: Any) -> bool:
-        return False
-
-    assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep  # type: ignore[comparison-overlap]
-
-
-async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
-    seen: list[str] = []
-
-    def handler(name: str) -> Any:
-        def handle(task: Any = None, state: Any = None, tasks: Any = None, states: Any = None) -> Any:
-            seen.append(name)
-            return False if name == "stops" else 1.0
-
-        handle.__name__ = name
-        return handle
-
-    names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups", "teardowns")
-    harness = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
-    await harness.run({"prompt": "?"})
-    await harness.teardown()
-    assert list(dict.fromkeys(seen)) == list(names)
-
-
-# Environments
-
-
-def test_what_is_more_explicit_wins_all_the_way_down() -> None:
-    config = MyEnv({"taskset": {"options": {"b": {"y": 2}}}}, taskset={"level": 3})
-    assert (type(config.taskset), config.taskset.level) == (Level, 3)
-    assert config.taskset.options == {"a": 1, "b": {"x": 1, "y": 2}}
-    assert MyEnv({"taskset": {"level": 5}, "split": "a"}, taskset=Level(level=3), split="b").model_dump(include={"split"}) == {"split": "b"}
-    assert MyEnv({"taskset": {"level": 5}}, taskset=Level(level=3)).taskset.level == 5
-    assert MyEnv({"harness": {"style": "loud"}}).harness == Style(style="loud")
-    assert MyEnv().taskset.level == 2
-    assert MyEnv(vf.EnvConfig(taskset={"level": 4})).taskset.level == 4
-    kept = Level(level=4)
-    assert vf.EnvConfig(taskset=kept).taskset is kept
-
-
-def test_of_two_classes_the_derived_one_is_kept() -> None:
-    assert type(vf.EnvConfig({"taskset": Deeper(depth=4)}, taskset=Level(level=3)).taskset) is Deeper
-    assert type(vf.EnvConfig({"taskset": vf.TasksetConfig(taskset_id="a")}, taskset=Level(level=3)).taskset) is Level
-    with pytest.raises(ConfigurationError, match=r"EnvConfig\.taskset: a Other does not go with a Level: neither is derived"):
-        vf.EnvConfig({"taskset": Other(colour="blue")}, taskset=Level())
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"taskset": {"levl": 3}}, r"(?s)for MyEnv\ntaskset\.levl\n.*Level has: .*Did you mean `level`"),
-        ({"taskset": {"level": "high"}}, r"(?s)for MyEnv\ntaskset\.level\n.*valid integer"),
-        ({"taskset": {"level": -1}}, r"(?s)for MyEnv\ntaskset\n.*counted from 0"),
-        ({"harness": {"style": "mute"}}, r"(?s)for MyEnv\nharness\.style\n.*'plain' or 'loud'"),
-        ({"tasket": {}}, r"(?s)for MyEnv\ntasket\n.*MyEnv has: taskset, harness, split\. Did you mean `taskset`"),
-    ],
-)
-def test_what_does_not_fit_is_named_with_its_path(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        MyEnv(given)
-
-
-# Files
 
 
 @pytest.fixture
@@ -245,3 +140,10 @@ def test_the_schema_has_a_line_for_each_field() -> None:
         "- names: list[str] = <factory>",
     ]
     assert Levels.config_schema() == Level.schema_text()
+
+
+def test_fields_win_over_the_configuration_they_start_from() -> None:
+    base = vf.HarnessConfig(max_turns=3, model="a")
+    assert vf.HarnessConfig.from_config(base, model="b").model_dump(include={"max_turns", "model"}) == {"max_turns": 3, "model": "b"}
+    assert vf.HarnessConfig.from_config({"model": "a"}, model=None).model == "a"
+    assert vf.HarnessConfig().max_turns == 10

@@ -1,9 +1,8 @@
-"""Tasks are immutable JSON; states protect what the harness writes, and leave their live handles behind."""
+"""States protect what the harness writes, and leave their live handles behind; what one lends to another."""
 
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -12,79 +11,8 @@ import pytest
 
 import verifiers_compat as vf0
 import verifiers_compat.v1 as vf
-from vfgym.errors import ConfigurationError, InvalidMessage
-
-# Tasks
-
-
-def test_a_frozen_task_has_messages_and_cannot_be_changed() -> None:
-    row = {"prompt": [{"role": "user", "content": "hi", "name": None}], "info": {"tags": ["a"]}}
-    task = vf.Task(row, answer="42")
-    task["more"] = 1
-    assert task.freeze() is task
-    assert task["prompt"] == [{"role": "user", "content": "hi"}]
-    changes: list[Callable[[], Any]] = [
-        lambda: task.__setitem__("answer", "43"),
-        lambda: task.pop("answer"),
-        lambda: task.update(answer="43"),
-        lambda: task.setdefault("new", 1),
-        lambda: task.clear(),
-        lambda: task.__ior__({"a": 1}),
-        lambda: task["info"].update(tags=[]),
-        lambda: task["info"]["tags"].append("b"),
-        lambda: task["prompt"][0].__setitem__("content", "ho"),
-    ]
-    for change in changes:
-        with pytest.raises(TypeError):
-            change()
-    assert json.loads(json.dumps(task))["info"] == {"tags": ["a"]}
-
-
-def test_a_task_is_a_copy_and_its_copies_can_be_changed() -> None:
-    row = {"info": {"tags": ["a"]}}
-    task = vf.Task(row).freeze()
-    row["info"]["tags"].append("b")
-    assert task["info"]["tags"] == ["a"]
-    for other in (copy.deepcopy(task), copy.copy(task)):
-        other["info"]["tags"].append("c")
-        assert type(other["info"]) is dict
-        assert other["info"]["tags"] == ["a", "c"]
-    assert pickle.loads(pickle.dumps(task)) == task
-    assert pickle.loads(pickle.dumps(task)).is_frozen
-
-
-@pytest.mark.parametrize(
-    ("fields", "error", "says"),
-    [
-        ({"prompt": [{"role": "system", "content": "x"}]}, ValueError, "system_prompt"),
-        ({"prompt": [{"role": "nobody", "content": "x"}]}, ValueError, "role"),
-        ({"system_prompt": [{"role": "user", "content": "x"}]}, ValueError, "system messages only"),
-        ({"tools": ["a"]}, TypeError, "mapping"),
-        ({"tools": {"only": ["a"]}}, ValueError, "show"),
-        ({"tools": {"show": [1]}}, ValueError, "names"),
-        ({"toolsets": ["a"]}, TypeError, "mapping"),
-        ({"program": "x"}, TypeError, "mapping"),
-        ({"sandbox": {"cpu": 1}}, ValueError, "cpu"),
-        ({"max_turns": True}, TypeError, "integer"),
-        ({"max_turns": "3"}, TypeError, "integer"),
-        ({"runtime": {}}, TypeError, "state"),
-        ({"info": {"a": object()}}, TypeError, "info"),
-    ],
-)
-def test_a_task_that_does_not_fit_is_refused(fields: dict[str, Any], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
-        vf.Task(fields).freeze()
-
-
-def test_fields_of_a_task_are_normalised() -> None:
-    task = vf.Task(prompt="hi", system_prompt="be kind", sandbox={"cpu_cores": 2}, tools={"show": "a"}).freeze()
-    assert task["prompt"] == [{"role": "user", "content": "hi"}]
-    assert task["system_prompt"] == [{"role": "system", "content": "be kind"}]
-    assert (task["sandbox"]["cpu_cores"], task["sandbox"]["image"]) == (2, "python:3.11-slim")
-    assert task["tools"] == {"show": ["a"]}
-
-
-# States
+from tests.models import InOrder
+from vfgym.errors import ConfigurationError
 
 
 def test_a_state_starts_from_its_task_without_the_answer() -> None:
@@ -177,6 +105,28 @@ def test_what_needs_a_running_rollout_says_so() -> None:
     assert state.get_max_turns(7) == 7
 
 
-def test_a_message_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidMessage):
-        vf.Task(prompt=[3]).freeze()
+CHILD = {"prompt": [{"role": "user", "content": "help"}]}
+
+
+async def search(key: str) -> str:
+    """Search for a key."""
+    return f"value of {key}"
+
+
+async def test_what_cannot_be_borrowed_says_why() -> None:
+    said: list[str] = []
+
+    async def program(state: vf.State) -> None:
+        for wanted in ({"borrow": ["model", "sandbox"]}, {"borrow": "client"}, {"tools": "serch"}, {"transcript": "shared"}):
+            with pytest.raises(ConfigurationError) as raised:
+                state.for_task(CHILD, **wanted)  # type: ignore[arg-type]
+            said.append(str(raised.value))
+
+    state = await vf.Harness(program, client=InOrder(), model="m", toolsets=[search]).run({"prompt": "go"})
+    sandbox, client, tool, transcript = said
+    assert "there is no sandbox: the program of the rollout has none" in sandbox
+    assert "only 'model' and 'sandbox' can be borrowed, got 'client'" in client
+    assert "Did you mean `search`?" in tool
+    assert "'private' or 'append'" in transcript
+    with pytest.raises(ConfigurationError, match="not running"):
+        state.for_task(CHILD, borrow="model")

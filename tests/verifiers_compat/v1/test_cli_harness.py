@@ -1,0 +1,104 @@
+"""Command-line agents as harnesses: what they are told, and which sandboxes they have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from tests.agent_programs import needs_sandbox
+from tests.harbor_tasks import CHECK, make_task
+from tests.models import Recording
+from vfgym.messages import AssistantMessage, ToolCall
+
+OFFLINE = {"network_access": False}
+
+
+async def test_a_command_may_run_without_a_sandbox() -> None:
+    state = await vf.CLIHarness("echo hi", sandbox=False, model="m").run({"prompt": "go"})
+    assert state["completion"] == [{"role": "assistant", "content": "hi"}]
+
+
+FAKE = """#!/usr/bin/env python3
+import json, os, sys
+print(json.dumps([os.getcwd(), sys.argv[1:], sys.stdin.read()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "log"), [("OpenCode", ".opencode/bin/opencode", "opencode_log"), ("Pi", ".npm/bin/pi", "pi_log")]
+)
+async def test_agents_are_told_their_task_and_their_model(kind: str, program: str, log: str) -> None:
+    """What stands for the agent prints how it was called; its configuration names the model's address in the sandbox."""
+    path = f"/home/sandbox/{program}"
+    config = {"OpenCode": "/opencode/config.json", "Pi": "/pi/models.json"}[kind]
+    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "artifacts": {"config": {"path": config, "format": "json"}}}
+    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt="be brief", model="m")
+    state = await harness.run({"prompt": "do it"})
+    assert state["error"] is None
+    folder, arguments, told = json.loads(state["artifacts"][log])
+    assert folder == "/app"
+    assert told == ("do it" if kind == "OpenCode" else "")
+    if kind == "Pi":
+        assert arguments[-1] == "@/pi/instruction.txt"
+        assert arguments[arguments.index("--system-prompt") + 1] == "be brief"
+    assert "http://127.0.0.1:" in json.dumps(state["artifacts"]["config"])
+
+
+async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> None:
+    """A shell must change nothing of it."""
+    path = "/home/sandbox/bin/mini"
+    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "env": {"PATH": "/home/sandbox/bin:/usr/bin:/bin"}}
+    spec = "agent.system_template=it's `pwd` $HOME"
+    harness = vf.MiniSWEAgent(sandbox={**OFFLINE, "packages": []}, extra_config_specs=[spec], program=more, model="m")
+    state = await harness.run({"prompt": "do it"})
+    assert state["error"] is None
+    _, arguments, _ = json.loads(state["artifacts"]["mini_swe_agent_log"])
+    assert arguments[arguments.index(spec) - 1] == "-c"
+    assert arguments[arguments.index("-t") + 1] == "do it"
+
+
+@pytest.mark.parametrize("kind", [vf.MiniSWEAgent, vf.OpenCode, vf.Pi, vf.RLM])
+def test_agents_need_a_sandbox(kind: Any) -> None:
+    """What their configuration says of it wins over what agents have by default, and an argument over that."""
+    for sandbox in (False, None, "program", [1]):
+        with pytest.raises(ValueError, match="CLIHarness"):
+            kind(sandbox=sandbox)
+    config = {"sandbox": {"command_timeout": 60, "memory_gb": 1, "workdir": "/here"}}
+    sandbox = kind(config=config, sandbox={"memory_gb": 3, "environment_vars": {"A": "a"}}).program.sandbox
+    assert (sandbox.command_timeout, sandbox.memory_gb, sandbox.workdir, sandbox.timeout_minutes) == (60, 3, "/here", 120)
+    assert kind(config=vf.HarnessConfig(config)).program.sandbox.memory_gb == 1
+
+
+COMMANDS = ("cat double.py", "sed -i 's/x + 2/x * 2/' double.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
+
+
+def in_text(command: str) -> str:
+    return f"THOUGHT: so be it.\n\n```mswea_bash_command\n{command}\n```"
+
+
+def in_call(command: str) -> AssistantMessage:
+    return AssistantMessage("so be it", tool_calls=[ToolCall("c", "bash", json.dumps({"command": command}))])
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("write", "options"), [(in_text, {}), (in_call, {"config_spec": "mini", "model_class": "litellm", "package_version": "2.4.6"})]
+)
+async def test_mini_swe_agent_solves_a_task_of_harbor(write: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    """The agent as it is on PyPI, with a scripted model; both ways in which it reads commands."""
+    taskset = vf.HarborTaskset(make_task(tmp_path, "repair", "double.py does not double.", check=f'python3 -c "{CHECK}"'))
+    client = Recording([write(command) for command in COMMANDS])
+    harness = vf.MiniSWEAgent(sandbox=OFFLINE, client=client, model="m", **options)
+    harness.attach(taskset)
+    [task] = taskset
+    state = await harness.run(task)
+    assert (state["error"], state["reward"], state["num_model_requests"]) == (None, 1.0, 3)
+    assert "return x + 2" in str(client.asked[1]["prompt"][-1]["content"])
+    assert state["artifacts"]["mini_swe_agent_trajectory"]["info"]["exit_status"] == "Submitted"
+
+
+pytestmark = needs_sandbox

@@ -1,0 +1,124 @@
+"""Handlers and signals: which functions can be one, what they are given, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import verifiers_compat.v1 as vf
+from verifiers_compat.v1.bindings import Bindings
+from verifiers_compat.v1.handlers import make_listed
+from vfgym.errors import ConfigurationError
+from vfgym.testing import ScriptedClient
+
+
+def get(key: str) -> str:
+    """Return a value."""
+    return f"value of {key}"
+
+
+def fail() -> str:
+    """Raise an error."""
+    raise LookupError("no such thing")
+
+
+def harness(*answers: Any, **kwargs: Any) -> vf.Harness:
+    return vf.Harness(client=ScriptedClient(answers), model="m", **kwargs)
+
+
+def contents(state: vf.State, role: str) -> list[Any]:
+    return [message["content"] for message in state["completion"] if message["role"] == role]
+
+
+@pytest.mark.parametrize(
+    ("lists", "says"),
+    [
+        ({"rewards": [lambda task, state, nope: 0.0]}, "nope"),
+        ({"stops": [3]}, "function"),
+        ({"metrics": [{"fn": lambda task, state: 0.0, "weight": 1.0}]}, "weight"),
+        ({"stops": [{"fn": lambda tasks, states: True, "stage": "group"}]}, "group"),
+        ({"rewards": ["no_such_module_here:f"]}, "no_such_module_here"),
+    ],
+)
+def test_functions_that_cannot_be_handlers_are_refused(lists: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        vf.Harness(**lists)
+
+
+async def test_a_failing_cleanup_is_recorded_and_stops_nothing() -> None:
+    log: list[str] = []
+
+    def a(task: Any, state: Any) -> None:
+        raise ZeroDivisionError
+
+    def b(task: Any, state: Any) -> None:
+        log.append("b")
+
+    state = await harness("x", cleanups=[a, b]).run({"prompt": "go"})
+    assert log == ["b"]
+    assert "ZeroDivisionError" in state["cleanup_errors"]["a"]
+
+
+async def test_a_function_that_is_listed_keeps_what_its_mark_says_and_the_list_may_say_otherwise() -> None:
+    """Weight, stage and priority of a decorated function; the mark of another kind says nothing about this one."""
+    order: list[str] = []
+
+    @vf.metric
+    @vf.reward(weight=3.0, priority=-5)
+    def late(task: Any, state: Any) -> float:
+        order.append("late")
+        return 1.0
+
+    @vf.reward(weight=0.5, stage="group")
+    def together(states: Any) -> list[float]:
+        return [1.0] * len(states)
+
+    @vf.reward(priority=7)
+    def soon(task: Any, state: Any) -> float:
+        order.append("soon")
+        return 10.0
+
+    player = harness("x", rewards=[late, soon, together])
+    assert player.requires_group_rollouts
+    state = await player.run({"prompt": "go"})
+    assert (state["reward"], order) == (13.0, ["soon", "late"])
+    order.clear()
+    changed = harness("x", rewards=[{"fn": late, "weight": 2.0, "priority": 9}, {"fn": soon, "weight": 1.0}])
+    assert not changed.requires_group_rollouts
+    assert ((await changed.run({"prompt": "go"}))["reward"], order) == (12.0, ["late", "soon"])
+
+
+def test_the_names_of_a_group_make_a_handler_of_groups() -> None:
+    """Where it is not marked, and has exactly those."""
+
+    def group(tasks: Any, states: Any) -> list[float]:
+        return [0.0] * len(states)
+
+    def rollout(task: Any, state: Any) -> float:
+        return 0.0
+
+    def both(tasks: Any, states: Any, task: Any = None) -> float:
+        return 0.0
+
+    stages = {func.__name__: make_listed(func, "rewards", Bindings(None)).stage for func in (group, rollout, both)}
+    assert stages == {"group": "group", "rollout": "rollout", "both": "rollout"}
+    assert make_listed({"fn": both, "stage": "group", "weight": 0.0, "priority": 0}, "rewards", Bindings(None)).weight == 0.0
+    assert make_listed(group, "advantages", Bindings(None)).stage == "group"
+    with pytest.raises(ConfigurationError, match="group is a metric, which has no weight"):
+        make_listed({"fn": group, "weight": 0.0}, "metrics", Bindings(None))
+
+
+@vf.reward(weight=2.0, priority=3)
+def marked(task: Any, state: Any) -> float:
+    return 0.0
+
+
+def test_a_mark_of_another_kind_is_refused_and_changes_win_over_a_mark() -> None:
+    handler = make_listed(marked, "rewards", Bindings(None))
+    assert (handler.weight, handler.priority) == (2.0, 3)
+    changed = handler.with_changes(vf.ScoringConfig(weight=0.0, priority=0, stage="group"))
+    assert (changed.weight, changed.priority, changed.stage, changed.name) == (0.0, 0, "group", "marked")
+    assert handler.with_changes(vf.ScoringConfig()) == handler
+    with pytest.raises(ConfigurationError, match="marked is marked as a reward, so it cannot be an item of stops"):
+        make_listed(marked, "stops", Bindings(None))

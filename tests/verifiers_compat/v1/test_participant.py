@@ -1,0 +1,162 @@
+"""What a taskset and a harness have in common: configurations of their own classes, toolsets, and what is added later."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field, model_validator
+
+import verifiers_compat.v1 as vf
+from vfgym.errors import ConfigurationError
+from vfgym.testing import ScriptedClient
+
+
+class Level(vf.TasksetConfig):
+    level: int = 1
+    options: dict[str, Any] = {}
+    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
+
+    @model_validator(mode="after")
+    def _check(self) -> Level:
+        if self.level < 0:
+            raise ValueError("levels are counted from 0")
+        return self
+
+
+class Deeper(Level):
+    depth: int = 1
+
+
+class Other(vf.TasksetConfig):
+    level: int = 7
+    colour: str = "red"
+
+
+class Levels(vf.Taskset):
+    config_type = Level
+
+
+def test_fields_that_were_never_set_are_kept_too() -> None:
+    """Here one that is random by default, and one that was changed without a check."""
+    config = Level()
+    config.level = -3
+    taskset = Levels(config=config)
+    assert (taskset.config.run_id, taskset.config.level) == (config.run_id, -3)
+    assert taskset.config == config
+    assert Levels(config={"run_id": "r"}).config.run_id == "r"
+
+
+def test_the_class_of_the_configuration_is_config_type() -> None:
+    assert type(Levels(config=Deeper(depth=3, level=4)).config) is Level
+    assert type(Levels(config=vf.TasksetConfig()).config) is Level
+    assert Levels(config=Other(level=4)).config.level == 4
+
+    class Further(Levels):
+        config_type = Deeper
+
+    assert Further(config={"depth": 2}).config.depth == 2
+    with pytest.raises(ConfigurationError, match="Levels takes a Level or a mapping with its fields, got a HarnessConfig"):
+        Levels(config=vf.HarnessConfig())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [vf.HarnessConfig, dict, Level(), None])
+def test_config_type_has_to_be_derived_from_that_of_the_base(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"Wrong\.config_type must be TasksetConfig or a class derived from it"):
+        type("Wrong", (vf.Taskset,), {"config_type": wrong})
+
+
+def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
+    def keep(step: Any, state: Any) -> bool:
+        return False
+
+    assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep  # type: ignore[comparison-overlap]
+
+
+async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
+    seen: list[str] = []
+
+    def handler(name: str) -> Any:
+        def handle(task: Any = None, state: Any = None, tasks: Any = None, states: Any = None) -> Any:
+            seen.append(name)
+            return False if name == "stops" else 1.0
+
+        handle.__name__ = name
+        return handle
+
+    names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups", "teardowns")
+    harness = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
+    await harness.run({"prompt": "?"})
+    await harness.teardown()
+    assert list(dict.fromkeys(seen)) == list(names)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def sub(a: int, b: int) -> int:
+    """Subtract a number."""
+    return a - b
+
+
+def test_toolsets_of_any_form_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    taskset = vf.Taskset([])
+    for toolset in (add, [sub], vf.Toolset([add]), vf.ToolsetConfig(tools=[sub]), {"named": [add]}, f"{__name__}:sub"):
+        taskset.add_toolset(toolset)
+    assert [each.tool_names for each in taskset.toolsets] == [["add"], ["sub"], ["add"], ["sub"], ["sub"]]
+    assert list(taskset.named_toolsets) == ["named"]
+    with pytest.raises(ConfigurationError, match="Taskset has two toolsets called 'named': rename one"):
+        taskset.add_toolset({"named": [sub]})
+    with pytest.raises(ConfigurationError, match="two toolsets called 'named'"):
+        vf.Taskset(toolsets={"named": [add]}, config={"toolsets": {"named": [sub]}})
+
+
+async def test_the_handlers_of_a_toolset_that_is_added_run() -> None:
+    seen: list[str] = []
+
+    def look(task: Any, state: Any) -> None:
+        seen.append("looked")
+
+    harness = vf.Harness(client=ScriptedClient(["x"]), model="m")
+    await harness.run({"prompt": "?"})
+    harness.add_toolset(vf.Toolset([add], setups=[look]))
+    await harness.run({"prompt": "?"})
+    assert seen == ["looked"]
+
+
+@pytest.mark.parametrize("kind", ["stop", "setup", "update", "metric", "reward", "advantage", "cleanup"])
+@pytest.mark.parametrize("owner", [vf.Taskset, vf.Harness])
+async def test_what_is_added_later_runs_from_then_on_as_what_it_is(owner: Any, kind: str) -> None:
+    """Each method adds a handler of its own kind."""
+    called: list[int] = []
+
+    def function(task: Any = None, state: Any = None, tasks: Any = None, states: Any = None) -> Any:
+        called.append(1)
+        return [0.0] if kind == "advantage" else False if kind == "stop" else 0.0
+
+    taskset = vf.Taskset([])
+    player = vf.Harness(program=lambda task, state: None)
+    player.attach(taskset)
+    part = taskset if owner is vf.Taskset else player
+    await player.run({"prompt": "?"})
+    getattr(part, f"add_{kind}")(function)
+    assert [(handler.name, handler.kind) for handler in part.handlers if handler.name == "function"] == [("function", kind)]
+    state = await player.run({"prompt": "?"})
+    await player.score_group([vf.Task()], [state])
+    assert called
+    assert ("function" in state["metrics"]) is (kind in ("metric", "reward"))
+    with pytest.raises(ConfigurationError, match="must be a function"):
+        getattr(part, f"add_{kind}")(3)
+
+
+def test_a_system_prompt_may_be_a_file(tmp_path: Path) -> None:
+    """Read as it is, line ends and all."""
+    (tmp_path / "prompt.txt").write_bytes("bé\r\nkind\n".encode())
+    for given in ({"path": str(tmp_path / "prompt.txt")}, {"path": tmp_path / "prompt.txt"}):
+        assert vf.Taskset([], system_prompt=given).system_prompt == [{"role": "system", "content": "bé\r\nkind\n"}]
+    with pytest.raises(ConfigurationError, match="the system_prompt of Harness must be text"):
+        vf.Harness(system_prompt=[{"role": "user", "content": "x"}])
