@@ -1,0 +1,196 @@
+"""How a request is answered: what a policy sees and may answer, and what else is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import openai
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.model_server.asked import BODIES, CHAT_TOOL, HELLO, MODELS, PATHS, post, says
+from vfgym import AssistantMessage, UserMessage, blocking
+from vfgym.model_server import (
+    ModelRequest,
+    ModelServer,
+    Policy,
+    Reply,
+    RequestRefused,
+)
+
+
+async def test_a_policy_sees_what_was_asked() -> None:
+    asked: list[ModelRequest] = []
+
+    async def policy(request: ModelRequest) -> AssistantMessage:
+        asked.append(request)
+        return AssistantMessage("hi", reasoning_content="hm")
+
+    async with (
+        ModelServer({"m": policy}) as server,
+        openai.AsyncOpenAI(base_url=server.openai_url, api_key="k", default_headers={"X-Episode": "7"}) as gpt,
+    ):
+        await gpt.chat.completions.create(model="m", messages=HELLO, tools=[CHAT_TOOL], temperature=0.5, tool_choice="required")
+    (request,) = asked
+    assert (request.api, request.model, request.number, request.tool_choice) == ("chat", "m", 1, "required")
+    assert request.messages == [UserMessage("héllo 😀")]
+    assert [tool.name for tool in request.tools] == ["add"]
+    assert request.sampling_args == {"temperature": 0.5, "tool_choice": "required"}
+    assert request.headers["x-episode"] == "7"
+
+
+@pytest.mark.parametrize("answer", ["hi", {"content": "hi"}, {"role": "assistant", "content": "hi"}, AssistantMessage("hi"), Reply("hi")])
+async def test_every_kind_of_answer_is_taken(answer: Any) -> None:
+    async with ModelServer({"m": lambda request: answer}) as server:
+        _, body = await post(server, "/v1/chat/completions", {"model": "m", "messages": HELLO})
+        assert body["choices"][0]["message"]["content"] == "hi"
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (lambda request: 3, "a policy must return text"),
+        (lambda request: {"role": "user", "content": "x"}, "a policy must return text"),
+        (lambda request: 1 / 0, "ZeroDivisionError"),
+        (lambda request: Reply("abc", logprobs=[-1.0]), "one log-probability for each of its 4 tokens, got 1"),
+    ],
+)
+async def test_a_broken_policy_is_named_and_not_tried_again(policy: Policy, problem: str) -> None:
+    async with ModelServer({"m": policy}) as server:
+        async with openai.AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=3) as gpt:
+            with pytest.raises(openai.InternalServerError) as error:
+                await gpt.chat.completions.create(model="m", messages=HELLO, logprobs=True)
+        assert problem in str(error.value)
+        assert server.num_requests == 1
+
+
+async def test_a_policy_may_refuse() -> None:
+    def policy(request: ModelRequest) -> str:
+        raise RequestRefused(422, "not that", code="nope", param="messages", headers={"X-Why": "because"})
+
+    async with ModelServer({"m": policy}) as server:
+        status, answer = await post(server, "/v1/chat/completions", {"model": "m", "messages": HELLO})
+        assert (status, answer["error"]) == (
+            422,
+            {"message": "not that", "type": "invalid_request_error", "param": "messages", "code": "nope"},
+        )
+
+
+async def test_a_blocking_policy_runs_beside_the_loop() -> None:
+    threads: list[int] = []
+
+    @blocking
+    def policy(request: ModelRequest) -> str:
+        threads.append(threading.get_ident())
+        return "hi"
+
+    async with ModelServer({"m": policy}) as server:
+        assert (await post(server, "/v1/chat/completions", {"model": "m", "messages": HELLO}))[0] == 200
+    assert threads != [threading.get_ident()]
+
+
+async def test_the_work_ends_when_the_client_goes_away() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def policy(request: ModelRequest) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
+
+    async with ModelServer({"m": policy}) as server:
+        task = asyncio.create_task(post(server, "/v1/chat/completions", {"model": "m", "messages": HELLO}))
+        await begun.wait()
+        task.cancel()
+        await ended.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_wrong_paths_and_methods_are_explained(server: ModelServer) -> None:
+    status, answer = await post(server, "/v1/chat/completion", {})
+    assert status == 404
+    assert "Did you mean `/v1/chat/completions`" in answer["error"]["message"]
+    assert (await post(server, "/health", {}))[0] == 405
+    async with aiohttp.ClientSession() as session, session.get(server.openai_url + "/responses") as response:
+        assert (response.status, response.headers["Allow"]) == (405, "POST")
+
+
+async def test_latency_lets_others_in_and_big_conversations_are_taken() -> None:
+    async with ModelServer(latency=0.001) as server:
+        text = "é" * 1_000_000
+        status, answer = await post(server, "/v1/chat/completions", {"model": "echo", "messages": [{"role": "user", "content": text}]})
+        assert (status, says(answer)) == (200, text)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=3) | st.sampled_from(["user", "tool", "assistant", "function"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["role", "content", "type", "text", "id", "name", "tool_calls", "function", "input"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+FIELDS = (
+    "messages",
+    "prompt",
+    "input",
+    "tokens",
+    "tools",
+    "tool_choice",
+    "n",
+    "stop",
+    "stop_sequences",
+    "system",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "logprobs",
+    "top_logprobs",
+    "instructions",
+    "reasoning",
+    "text",
+    "metadata",
+    "seed",
+    "temperature",
+)
+
+
+@pytest.fixture(scope="module")
+def thread_server() -> Iterator[ModelServer]:
+    with ModelServer(MODELS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def connection(thread_server: ModelServer) -> Iterator[http.client.HTTPConnection]:
+    connection = http.client.HTTPConnection(thread_server.url.removeprefix("http://"))
+    yield connection
+    connection.close()
+
+
+@settings(max_examples=150)
+@given(
+    path=st.sampled_from(PATHS),
+    is_stream=st.booleans(),
+    changes=st.dictionaries(st.sampled_from(FIELDS), VALUES, min_size=1, max_size=3),
+)
+def test_no_body_brings_the_server_down(
+    connection: http.client.HTTPConnection, path: str, is_stream: bool, changes: dict[str, Any]
+) -> None:
+    body = json.dumps({**BODIES[path], "stream": is_stream, **changes})
+    connection.request("POST", path, body, {"anthropic-version": "1"})
+    response = connection.getresponse()
+    text = response.read()
+    assert response.status in (200, 400), (body, text)
