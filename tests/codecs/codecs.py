@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ FLAGS = codec_for(gs.Box(0, 1, (2,), np.bool_))
 BITS = codec_for(gs.MultiBinary(3))
 PAD = codec_for(gs.MultiDiscrete([3, 2]), [["noop", "up", "down"], ["off", "on"]])
 SAY = codec_for(gs.Text(20, charset="abcdefghijklmnopqrstuvwxyz '"))
+TYPED = codec_for(gs.Text(100, charset=string.printable))
 ROBOT = codec_for(
     gs.Dict(move=gs.Discrete(3), thrust=gs.Box(-1, 1, (2,)), say=gs.Text(9, charset="abc ")),
     {"move": ["left", "stay", "right"]},

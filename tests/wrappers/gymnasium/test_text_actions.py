@@ -42,52 +42,6 @@ def typed(answer: str, commands: tuple[str, ...] = ()) -> str | None:
     return house.typed[-1] if house.typed else None
 
 
-ANSWERS = [
-    "open mailbox",
-    "open mailbox.",
-    "**open mailbox**",
-    "`open mailbox`",
-    '"open mailbox"',
-    "'open mailbox'",
-    "\u201copen mailbox\u201d",
-    "> open mailbox",
-    ">open mailbox",
-    "```\nopen mailbox\n```",
-    "```bash\n> open mailbox\n```",
-    "Action: open mailbox",
-    "**Command:** `open mailbox`",
-    "I look at the house first.\n\nCommand: open mailbox.",
-    "<action>open mailbox</action>",
-    "<action>> open mailbox</action>",
-    "<action>**open mailbox.**</action>",
-    "<action>Action: open mailbox</action>",
-    '{"action": "open mailbox"}',
-]
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_what_decorates_a_command_is_set_aside(answer: str) -> None:
-    assert typed(answer) == "open mailbox"
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ("<action>I agree. Let us go.</action>", "I agree. Let us go."),
-        ("<action>wait...</action>", "wait..."),
-        ("<action>say 'hello'</action>", "say 'hello'"),
-        ("<action>3 > 2</action>", "3 > 2"),
-        ("<action>*</action>", "*"),
-        ("<action>.</action>", "."),
-        ('<action>"It is a mailbox."</action>', "It is a mailbox."),
-        ("I open the mailbox.\nThen I look.", None),
-    ],
-)
-def test_what_belongs_to_a_text_stays(answer: str, text: str | None) -> None:
-    """A JSON string keeps all of it."""
-    assert typed(answer) == text
-
-
 @pytest.mark.parametrize("answer", ["Open  Mailbox", "<action>OPEN MAILBOX!</action>", "open mailbox.", "Action: open mailbox"])
 def test_a_command_that_the_game_lists_is_typed_as_it_is_listed(answer: str) -> None:
     assert typed(answer, ("look", "open mailbox")) == "open mailbox"
