@@ -131,3 +131,110 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused() -> None:
     with pytest.raises(ActionNotFound, match="a number that float16 can hold"):
         codec.decode("[70000]")
     assert same(codec.decode("[inf]"), np.array([np.inf], np.float16))
+
+
+@pytest.mark.parametrize(
+    ("space", "listing", "example"),
+    [
+        (gs.Box(-np.inf, np.inf, (1,)), "a list of 1 number", "[0.5]"),
+        (gs.Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (), np.int64), "a whole number from", "0"),
+        (gs.Box(-np.inf, 3, ()), "a number at most 3", "2"),
+        (gs.Box(-3, np.inf, (2,)), "a list of 2 numbers, each at least -3", "[-2, -2]"),
+        (gs.Box(0, 1, (), np.bool_), "a truth value", "true"),
+        (gs.Box(0, 1, (3,), np.bool_), "a list of 3 truth values", "[true, true, true]"),
+        (gs.Box(0, 1, (0,)), "a list of 0 numbers", "[]"),
+        (gs.Box(0, 9, (1,), np.int8), "a list of 1 whole number from 0 to 9", "[5]"),
+        (gs.Box(np.zeros(17), np.arange(17.0), dtype=np.float64), "each within bounds of its own, from 0 to 16", "[0, 0.75, "),
+        (gs.Box(np.zeros(12), np.arange(12.0), dtype=np.float64), "the tenth from 0 to 9, the 11th from 0 to 10", "[0, "),
+        (gs.Box(np.array([-np.inf, 0]), np.array([np.inf, 1]), dtype=np.float64), "the first any, the second from 0 to 1", "[0.5, 0.75]"),
+        (gs.MultiBinary((2, 1)), "a 2 x 1 array (nested lists) of whole numbers, each from 0 to 1", "[[1], [1]]"),
+        (gs.MultiDiscrete([3, 5], start=[1, -2]), "the first from 1 to 3, the second from -2 to 2", "[2, 0]"),
+    ],
+    ids=str,
+)
+def test_what_a_list_holds_is_said_in_words(space: gym.Space[Any], listing: str, example: str) -> None:
+    codec = codec_for(space)
+    assert listing in codec.listing()
+    assert codec.example().startswith(example)
+
+
+def test_labels_are_listed_up_to_sixteen() -> None:
+    names = [f"n{number}" for number in range(17)]
+    assert codec_for(gs.MultiBinary(16), names[:16]).listing().endswith("n14 from 0 to 1, n15 from 0 to 1")
+    assert codec_for(gs.MultiBinary(17), names).listing() == "a list of 17 whole numbers, each from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("space", "text", "array"),
+    [
+        (gs.MultiDiscrete([3, 4]), "<action>1,2</action>", [1, 2]),
+        (gs.Box(0, 9, (2,), np.int8), "<action>1,2</action>", [1, 2]),
+        (gs.Box(0, 9, (2,)), "<action>1,2</action>", None),
+        (gs.Box(0, 9, (2,)), "<action>1.5, 2</action>", [1.5, 2]),
+        (gs.Box(0, 9, (1, 1)), "<action>1.5 m</action>", [[1.5]]),
+        (gs.Box(0, 9, (2,)), "<action>1.5 m</action>", None),
+        (gs.Box(0, 9, (1,)), "<action>10</action>", None),
+    ],
+)
+def test_numbers_without_brackets_are_read_where_they_are_clear(space: gym.Space[Any], text: str, array: Any) -> None:
+    if array is None:
+        with pytest.raises(ActionNotFound):
+            codec_for(space).decode(text)
+    else:
+        assert codec_for(space).decode(text).tolist() == array
+
+
+def test_labelled_elements_may_be_an_object_with_all_the_labels() -> None:
+    codec = codec_for(gs.Box(0, 9, (2,), np.int8), ["Gas", " brake "])
+    assert codec.from_json({"BRAKE": 2, "gas": "1"}).tolist() == [1, 2]
+    assert codec.names == ["Gas", "brake"]
+    for data in ({"gas": 1}, {"gas": 1, "brake": 2, "wind": 3}, {"gas": 1, "wind": 2}):
+        with pytest.raises(ActionNotFound, match="must have the keys `Gas`, `brake`"):
+            codec.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("space", "data", "problem"),
+    [
+        (gs.Box(0, 1, (2,), np.bool_), [True, "maybe"], "Element 2 must be true or false"),
+        (gs.Box(0, 9, (2,), np.int8), [0, False], "Element 2 must be a whole number, got false"),
+        (gs.Box(0, 9, (2,), np.int8), [0, "1.0"], "Element 2 must be a whole number"),
+        (gs.Box(0, 9, (2, 2)), [[0, 1], [2, 10]], "Element 2 of element 2 must be from 0 to 9, got 10"),
+        (gs.Box(0, 9, (2, 2)), [[0, 1], 2], "Element 2 must be a list of 2 elements"),
+        (gs.Box(0, 9, ()), [1], "The action must be a number"),
+        (gs.Box(0, np.inf, ()), -1, "must be at least 0"),
+        (gs.Box(-np.inf, np.inf, (), np.float16), 1e5, "must be a number that float16 can hold"),
+        (gs.Box(-np.inf, np.inf, (), np.float32), 10**400, "must be a number that float32 can hold"),
+    ],
+)
+def test_what_is_no_element_is_named_with_its_place(space: gym.Space[Any], data: Any, problem: str) -> None:
+    with pytest.raises(ActionNotFound, match=problem):
+        codec_for(space).from_json(data)
+
+
+def test_elements_are_forgiven_in_form() -> None:
+    assert codec_for(gs.Box(0, 1, (4,), np.bool_)).from_json([True, "FALSE", 1, "0"]).tolist() == [True, False, True, False]
+    assert codec_for(gs.MultiBinary(3)).from_json([True, "0", 1.0]).tolist() == [1, 0, 1]
+    assert codec_for(gs.Box(0, 9, (1,), np.int8)).from_json("7").tolist() == [7]
+    assert codec_for(gs.Box(0, 9, (1, 2))).from_json("[[1, 2]]").tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("space", "schema"),
+    [
+        (gs.Box(0, 1, (), np.bool_), {"type": "boolean"}),
+        (gs.Box(1, 1, (), np.bool_), {"const": True}),
+        (gs.Box(0, np.inf, ()), {"anyOf": [{"type": "number", "minimum": 0.0}, {"enum": ["inf"]}]}),
+        (gs.Box(-np.inf, 0, ()), {"anyOf": [{"type": "number", "maximum": 0.0}, {"enum": ["-inf"]}]}),
+        (gs.Box(0, 9, (0,)), {"type": "array", "minItems": 0, "maxItems": 0, "items": {}}),
+    ],
+    ids=str,
+)
+def test_schemas_say_what_an_element_may_be(space: gym.Space[Any], schema: Any) -> None:
+    assert codec_for(space).schema == schema
+
+
+def test_elements_with_bounds_of_their_own_are_bounded_one_by_one_up_to_sixty_four() -> None:
+    small, large = (codec_for(gs.Box(np.zeros(size), np.arange(1.0, size + 1), dtype=np.float64)).schema for size in (64, 65))
+    assert len(small["prefixItems"]) == 64
+    assert large["items"] == {"type": "number", "minimum": 0.0, "maximum": 65.0}

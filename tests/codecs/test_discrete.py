@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.codecs.marks import EMPTY
-from vfgym.errors import ConfigurationError
+from vfgym.codecs.problems import AnswerUnclear
+from vfgym.codecs.reading import Where
+from vfgym.errors import ConfigurationError, InvalidAction
 
 
 def test_a_long_listing_shows_its_ends() -> None:
@@ -81,3 +84,121 @@ def test_a_mask_names_the_legal_texts() -> None:
     assert codec_for(gs.MultiBinary(3)).legal_texts(mask) is None
     with pytest.raises(ConfigurationError, match=r"a mask of shape \(3,\).*got shape \(2,\)"):
         named.legal_texts(mask[:2])
+
+
+NAMED = codec_for(gs.Discrete(4), ["turn left", "turn right", "don't move", "fire (main) engine (hard)"])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("turn left", 0),
+        ("TURN LEFT", 0),
+        ("turn_left", 0),
+        ("turn-left", 0),
+        ("turnleft", 0),
+        ("  turn   left", 0),
+        ("0", 0),
+        ("+1", 1),
+        ("1.0", 1),
+        ("1.5", None),
+        ("0 (turn left)", 0),
+        ("0: turn left", 0),
+        ("0. turn left", 0),
+        ("turn left (0)", 0),
+        ("0 (turn right)", None),
+        ("9 (turn left)", None),
+        ("0 ()", None),
+        ("do not move", 2),
+        ("dont move", 2),
+        ("don\u2019t move", 2),
+        ("fire (main) engine", 3),
+        ("fire", None),
+    ],
+)
+def test_a_name_a_number_or_both_are_looked_up(text: str, number: int | None) -> None:
+    assert NAMED.lookup(text, Where.LAST_LINE) == number
+
+
+def test_names_that_only_their_case_tells_apart_are_read_as_they_are_written() -> None:
+    codec = codec_for(gs.Discrete(3), ["bxc3", "Bxc3", "e4"])
+    assert [codec.lookup(text, Where.MARK) for text in ("bxc3", "Bxc3", "BXC3", "E4")] == [0, 1, None, 2]
+
+
+def test_a_remark_is_left_out_only_where_the_rest_tells_names_apart() -> None:
+    codec = codec_for(gs.Discrete(3), ["fire (left)", "fire (right)", "wait (a turn)"])
+    assert [codec.lookup(text, Where.MARK) for text in ("fire", "wait", "fire (left)")] == [None, 2, 0]
+
+
+@pytest.mark.parametrize("text", ["4", "-1", "10", "+4.0"])
+def test_a_number_that_no_action_has_is_named(text: str) -> None:
+    with pytest.raises(ActionNotFound, match=rf"must be a name or a number from 0 to 3, got {re.escape(text)}$"):
+        NAMED.lookup(text, Where.MARK)
+    with pytest.raises(ActionNotFound, match="must be a number from 5 to 6, got"):
+        codec_for(gs.Discrete(2, start=5)).lookup("4", Where.MARK)
+
+
+def test_words_find_the_one_name_that_has_them() -> None:
+    assert NAMED.find_by_words(["right"]) == 1
+    assert NAMED.find_by_words(["HARD", "main"]) == 3
+    assert NAMED.find_by_words(["fire"]) == 3
+    for words in (["up"], ["left", "left"], ["turn", "up"], ["1"]):
+        assert NAMED.find_by_words(words) is None
+    assert codec_for(gs.Discrete(4)).find_by_words(["left"]) is None
+    with pytest.raises(AnswerUnclear, match=r"^'turn' may be any of 2 actions \(turn left, turn right\)"):
+        NAMED.find_by_words(["turn"])
+
+
+def test_the_beginning_of_a_name_goes_before_words_inside_of_others() -> None:
+    codec = codec_for(gs.Discrete(3, start=7), ["go home", "then go home now", "stay"])
+    assert codec.find_by_words(["go"]) == 7
+    assert codec.find_by_words(["then"]) == 8
+
+
+def test_remarks_mention_names_of_several_words() -> None:
+    assert [int(action) for action in NAMED.mentioned_in("better than turn right or 0")] == [1, 0, 1]
+    assert codec_for(gs.Discrete(2), ["(0,1)", "(1,0)"]).mentioned_in("1,0")[-1] == 1
+
+
+BAD = (True, 4, -1, 0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("data", "number"), [(0, 0), (3.0, 3), (np.int64(2), 2), ("Turn Right", 1), ("2", 2), *((each, None) for each in BAD)]
+)
+def test_data_are_names_or_whole_numbers(data: Any, number: int | None) -> None:
+    if number is None:
+        with pytest.raises(ActionNotFound, match="must be a name or a number from 0 to 3, got"):
+            NAMED.from_json(data)
+    else:
+        assert same(NAMED.from_json(data), np.int64(number))
+
+
+def test_actions_have_the_dtype_of_the_space_and_its_numbers() -> None:
+    codec = codec_for(gs.Discrete(3, start=5, dtype=np.uint8), ["a", "b", "c"])
+    assert same(codec.decode("c"), np.uint8(7))
+    assert (codec.to_json(5), codec.to_json(np.uint8(7)), codec.example()) == ("a", "c", "b")
+    for action in (4, 8, 5.0, "a"):
+        with pytest.raises(InvalidAction):
+            codec.to_json(action)
+    large = codec_for(gs.Discrete(2000))
+    assert [large.read_exactly(text) for text in ("0", "1999", "01")] == [None, None, None]
+    assert large.decode("1999") == 1999
+    assert codec_for(gs.Discrete(1024)).read_exactly("1023") == 1023
+
+
+@pytest.mark.parametrize(("count", "listing"), [(1, "0"), (4, "0, 1, 2, 3"), (5, "0 to 4")])
+def test_few_numbers_are_listed(count: int, listing: str) -> None:
+    assert codec_for(gs.Discrete(count)).listing() == listing
+
+
+def test_forty_names_are_listed_and_of_more_the_ends() -> None:
+    names = [f"n{number}" for number in range(41)]
+    assert "..." not in codec_for(gs.Discrete(40), names[:40]).listing()
+    assert codec_for(gs.Discrete(41), names).listing().count("(n") == 23
+
+
+@pytest.mark.parametrize("name", ["...", "\u2026"])
+def test_a_name_with_which_an_answer_is_empty_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="with which an answer is not empty"):
+        codec_for(gs.Discrete(2), ["go", name])

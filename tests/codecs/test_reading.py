@@ -13,29 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codecs import codecs
-from tests.codecs.codecs import (
-    BITS,
-    CELLS,
-    COUNTS,
-    DRIVE,
-    EITHER,
-    FORCES,
-    GRID,
-    KNOBS,
-    LABELLED,
-    LEVERS,
-    LIST,
-    MOVES,
-    PAD,
-    ROBOT,
-    SAY,
-    SHIFTED,
-    TAXI,
-    TORQUE,
-    WIDE,
-    floats,
-    moves,
-)
+from tests.codecs.codecs import floats, moves
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, codec_for
 
@@ -140,16 +118,16 @@ TWISTING = [
 
 
 VALUES: list[tuple[Any, list[Any]]] = [
-    (MOVES, [moves(0), moves(3)]),
-    (LEVERS, [moves(0), moves(1), moves(2)]),
-    (FORCES, [moves(0), moves(1), moves(2)]),
-    (TAXI, [moves(0), moves(2)]),
-    (CELLS, [moves(0), moves(3)]),
-    (SHIFTED, [moves(-1), moves(0), moves(1)]),
-    (WIDE, [moves(12), moves(999)]),
-    (TORQUE, [floats(-1.75), floats(0.5), floats(2), floats(-1e-05)]),
-    (DRIVE, [floats(-0.5, 1)]),
-    (KNOBS, [np.array([2, 1])]),
+    (codecs.MOVES, [moves(0), moves(3)]),
+    (codecs.LEVERS, [moves(0), moves(1), moves(2)]),
+    (codecs.FORCES, [moves(0), moves(1), moves(2)]),
+    (codecs.TAXI, [moves(0), moves(2)]),
+    (codecs.CELLS, [moves(0), moves(3)]),
+    (codecs.SHIFTED, [moves(-1), moves(0), moves(1)]),
+    (codecs.WIDE, [moves(12), moves(999)]),
+    (codecs.TORQUE, [floats(-1.75), floats(0.5), floats(2), floats(-1e-05)]),
+    (codecs.DRIVE, [floats(-0.5, 1)]),
+    (codecs.KNOBS, [np.array([2, 1])]),
 ]
 
 
@@ -160,9 +138,9 @@ def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[An
     codec, values = case
     value = data.draw(st.sampled_from(values))
     written = codec.encode(value).replace("-", data.draw(st.sampled_from("-\u2212\u2013\u2010\uff0d")))
-    if codec is TORQUE and data.draw(st.booleans()):
+    if codec is codecs.TORQUE and data.draw(st.booleans()):
         written = written.strip("[]")
-    if codec in (MOVES, TAXI) and data.draw(st.booleans()):
+    if codec in (codecs.MOVES, codecs.TAXI) and data.draw(st.booleans()):
         written = str(int(value))
     twisted = data.draw(st.sampled_from(["{}", *TWISTING]))
     written = twisted.format(written, written)
@@ -172,29 +150,29 @@ def test_nothing_around_a_value_makes_another_one_of_it(case: tuple[Any, list[An
         read = codec.decode(written)
     except ActionNotFound:
         return
-    if twisted == "minus {}" and codec in (TORQUE, SHIFTED):
+    if twisted == "minus {}" and codec in (codecs.TORQUE, codecs.SHIFTED):
         read = -read
     assert codec.encode(read) == codec.encode(value), written
 
 
 def test_the_last_line_of_a_long_answer_is_read() -> None:
-    assert TORQUE.decode("I look at x.\n" * 10_000 + "0.5") == floats(0.5)
+    assert codecs.TORQUE.decode("I look at x.\n" * 10_000 + "0.5") == floats(0.5)
     with pytest.raises(ActionNotFound, match="names no action"):
-        TORQUE.decode("0.5\n" + "I look at x.\n" * 10_000)
+        codecs.TORQUE.decode("0.5\n" + "I look at x.\n" * 10_000)
 
 
 LISTINGS = [
-    (MOVES, "0 (left), 1 (down), 2 (right), 3 (up)"),
-    (SHIFTED, "-1, 0, 1"),
-    (WIDE, "0 to 999999"),
-    (DRIVE, "a list of 2 numbers: the first from -1 to 1, the second from 0 to 1"),
-    (LABELLED, "a list of 2 numbers: steering from -1 to 1, gas from 0 to 1"),
-    (TORQUE, "a list of 1 number from -2 to 2"),
-    (GRID, "a 2 x 2 array (nested lists) of whole numbers, each from 0 to 3"),
-    (BITS, "a list of 3 whole numbers, each from 0 to 1"),
-    (PAD, "[<0 (noop), 1 (up), 2 (down)>, <0 (off), 1 (on)>]"),
-    (SAY, 'a text of 1 to 20 characters (lower-case letters, spaces, any of "\'")'),
-    (LIST, "[<0, 1, 2>, ...], of any length"),
+    (codecs.MOVES, "0 (left), 1 (down), 2 (right), 3 (up)"),
+    (codecs.SHIFTED, "-1, 0, 1"),
+    (codecs.WIDE, "0 to 999999"),
+    (codecs.DRIVE, "a list of 2 numbers: the first from -1 to 1, the second from 0 to 1"),
+    (codecs.LABELLED, "a list of 2 numbers: steering from -1 to 1, gas from 0 to 1"),
+    (codecs.TORQUE, "a list of 1 number from -2 to 2"),
+    (codecs.GRID, "a 2 x 2 array (nested lists) of whole numbers, each from 0 to 3"),
+    (codecs.BITS, "a list of 3 whole numbers, each from 0 to 1"),
+    (codecs.PAD, "[<0 (noop), 1 (up), 2 (down)>, <0 (off), 1 (on)>]"),
+    (codecs.SAY, 'a text of 1 to 20 characters (lower-case letters, spaces, any of "\'")'),
+    (codecs.LIST, "[<0, 1, 2>, ...], of any length"),
     (
         codec_for(gs.OneOf([gs.Discrete(2), gs.Box(0, 1, ())])),
         '{"choice": 0, "value": <0, 1>} or {"choice": 1, "value": <a number from 0 to 1>}',
@@ -210,7 +188,14 @@ def test_the_listing_says_what_is_valid(codec: Any, listing: str) -> None:
     assert codec.listing() == listing
 
 
-EXAMPLES = [(MOVES, "down"), (WIDE, "499999"), (DRIVE, "[0.5, 0.75]"), (GRID, "[[2, 2], [2, 2]]"), (SAY, "look"), (LIST, "[1, 1]")]
+EXAMPLES = [
+    (codecs.MOVES, "down"),
+    (codecs.WIDE, "499999"),
+    (codecs.DRIVE, "[0.5, 0.75]"),
+    (codecs.GRID, "[[2, 2], [2, 2]]"),
+    (codecs.SAY, "look"),
+    (codecs.LIST, "[1, 1]"),
+]
 
 
 @pytest.mark.parametrize(("codec", "example"), EXAMPLES, ids=lambda value: repr(value)[:40])
@@ -219,17 +204,17 @@ def test_the_example_is_ordinary(codec: Any, example: str) -> None:
 
 
 JSON_DATA = [
-    (MOVES, "3", moves(3)),
-    (MOVES, 3.0, moves(3)),
-    (MOVES, "UP", moves(3)),
-    (TORQUE, 0.5, floats(0.5)),
-    (TORQUE, "0.5", floats(0.5)),
-    (DRIVE, (0.5, 1), floats(0.5, 1)),
-    (DRIVE, "[0.5, 1]", floats(0.5, 1)),
-    (LABELLED, {"gas": 1, "steering": 0.5}, floats(0.5, 1)),
-    (BITS, [True, False, 1], np.array([1, 0, 1], np.int8)),
-    (PAD, ["up", 1.0], np.array([1, 1])),
-    (EITHER, {"choice": "0", "value": 1}, (moves(0), moves(1))),
+    (codecs.MOVES, "3", moves(3)),
+    (codecs.MOVES, 3.0, moves(3)),
+    (codecs.MOVES, "UP", moves(3)),
+    (codecs.TORQUE, 0.5, floats(0.5)),
+    (codecs.TORQUE, "0.5", floats(0.5)),
+    (codecs.DRIVE, (0.5, 1), floats(0.5, 1)),
+    (codecs.DRIVE, "[0.5, 1]", floats(0.5, 1)),
+    (codecs.LABELLED, {"gas": 1, "steering": 0.5}, floats(0.5, 1)),
+    (codecs.BITS, [True, False, 1], np.array([1, 0, 1], np.int8)),
+    (codecs.PAD, ["up", 1.0], np.array([1, 1])),
+    (codecs.EITHER, {"choice": "0", "value": 1}, (moves(0), moves(1))),
 ]
 
 
@@ -239,16 +224,16 @@ def test_the_format_of_tool_arguments_is_forgiven(codec: Any, data: Any, action:
 
 
 BAD_DATA = [
-    (MOVES, True, "must be a name or a number from 0 to 3, got true"),
-    (MOVES, None, "got null"),
-    (MOVES, 7, "got 7"),
-    (MOVES, 1.5, "got 1.5"),
-    (MOVES, [1], "got [1]"),
-    (MOVES, object, "must be a name or a number"),
-    (TORQUE, {"a": 1}, "must be a number"),
-    (COUNTS, [10**400, 0], "Element 1 must be from -5 to 5"),
-    (DRIVE, [10**400, 0], "Element 1 must be a number that float32 can hold"),
-    (SAY, ["a"], 'must be a text, got ["a"]'),
+    (codecs.MOVES, True, "must be a name or a number from 0 to 3, got true"),
+    (codecs.MOVES, None, "got null"),
+    (codecs.MOVES, 7, "got 7"),
+    (codecs.MOVES, 1.5, "got 1.5"),
+    (codecs.MOVES, [1], "got [1]"),
+    (codecs.MOVES, object, "must be a name or a number"),
+    (codecs.TORQUE, {"a": 1}, "must be a number"),
+    (codecs.COUNTS, [10**400, 0], "Element 1 must be from -5 to 5"),
+    (codecs.DRIVE, [10**400, 0], "Element 1 must be a number that float32 can hold"),
+    (codecs.SAY, ["a"], 'must be a text, got ["a"]'),
 ]
 
 
@@ -260,10 +245,10 @@ def test_the_meaning_of_tool_arguments_is_not_forgiven(codec: Any, data: Any, pr
 
 
 def test_schemas_are_what_a_tool_needs() -> None:
-    assert MOVES.schema == {"type": "string", "enum": ["left", "down", "right", "up"]}
-    assert SHIFTED.schema == {"type": "integer", "minimum": -1, "maximum": 1}
-    assert ROBOT.schema["required"] == ["move", "thrust", "say"]
-    assert ROBOT.schema["additionalProperties"] is False
+    assert codecs.MOVES.schema == {"type": "string", "enum": ["left", "down", "right", "up"]}
+    assert codecs.SHIFTED.schema == {"type": "integer", "minimum": -1, "maximum": 1}
+    assert codecs.ROBOT.schema["required"] == ["move", "thrust", "say"]
+    assert codecs.ROBOT.schema["additionalProperties"] is False
     unbounded = codec_for(gs.Box(-np.inf, np.inf, (2,))).schema["items"]
     assert unbounded == {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]}
-    assert "inf" not in json.dumps(DRIVE.schema)
+    assert "inf" not in json.dumps(codecs.DRIVE.schema)

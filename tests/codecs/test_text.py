@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import string
 from typing import Any
 
 import gymnasium as gym
@@ -11,6 +13,7 @@ from gymnasium import spaces as gs
 
 from tests.codecs.spaces import TRAPS
 from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.codecs.reading import Where
 
 
 @pytest.mark.parametrize("text", TRAPS)
@@ -76,3 +79,103 @@ def test_minigrids_missions_are_texts() -> None:
     space = mission.MissionSpace(lambda color: f"get the {color} ball", ordered_placeholders=[["red", "blue"]])
     codec = codec_for(space)
     assert codec.decode(codec.encode("get the red ball")) == "get the red ball"
+
+
+WORDS = codec_for(gs.Text(12, min_length=2, charset=string.ascii_lowercase + " .>*'\"0123456789"))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("open door", "open door"),
+        ("> **open door.**", "open door"),
+        ("'open door'", "open door"),
+        ("wait. go.", "wait. go."),
+        ("wait...", "wait..."),
+        ("*'\"wait\"'*", "wait"),
+        ("*", None),
+        ("Wait", None),
+        ("> > go", "go"),
+    ],
+)
+def test_form_is_set_aside_where_the_rest_is_a_text_of_the_space(text: str, read: str | None) -> None:
+    if read is None:
+        with pytest.raises(ActionNotFound):
+            WORDS.match(text, Where.MARK)
+    else:
+        assert WORDS.match(text, Where.MARK) == WORDS.match(text, Where.WHOLE_ANSWER) == read
+    assert WORDS.match(text, Where.LAST_LINE) is None
+
+
+def test_an_answer_of_several_lines_or_with_marks_is_no_text_as_a_whole() -> None:
+    for answer in ("go\nstop", "action: go", "<action></action>"):
+        assert WORDS.match(answer, Where.WHOLE_ANSWER) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ("x", 'must be a text of 2 to 12 characters, got "x", which has 1'),
+        ("x" * 13, "which has 13"),
+        ("Go", 'must be a text without the character "G", got "Go"'),
+        (None, "must be a text, got null"),
+        (1.5, "must be a text, got 1.5"),
+        (True, "must be a text, got true"),
+        (10**31, "must be a text, got 1000"),
+    ],
+)
+def test_what_is_no_text_of_the_space_is_told(data: Any, problem: str) -> None:
+    with pytest.raises(ActionNotFound, match=re.escape(problem)):
+        WORDS.from_json(data)
+
+
+def test_whole_numbers_are_texts_of_their_digits() -> None:
+    assert WORDS.from_json(42) == "42"
+    assert WORDS.read_exactly('"go"') == "go"
+    assert [WORDS.read_exactly(text) for text in ("go", '"G"', '"go', '""')] == [None] * 4
+
+
+@pytest.mark.parametrize("text", ["", " go", "go ", '"go"', "<action>", "Action: go", "go.", "'go'", "[THINK]", "a\nb"])
+def test_a_text_that_would_be_read_as_something_else_is_written_as_a_json_string(text: str) -> None:
+    codec = codec_for(gs.Text(20, min_length=0, charset=string.printable))
+    assert codec.encode(text).startswith('"')
+    assert codec.decode(codec.encode(text)) == text
+    assert codec.encode("go") == "go"
+
+
+@pytest.mark.parametrize(
+    ("space", "listing"),
+    [
+        (gs.Text(3, min_length=3, charset="ab"), 'a text of 3 characters (any of "ab")'),
+        (gs.Text(3, charset="abcdxyz"), 'a text of 1 to 3 characters (any of "a-dxyz")'),
+        (gs.Text(3, charset=string.ascii_letters), "a text of 1 to 3 characters (letters)"),
+        (gs.Text(3, charset=string.ascii_uppercase + "\n"), "a text of 1 to 3 characters (capital letters, line breaks)"),
+        (gs.Text(3, charset="acegikmoqsuwy"), "a text of 1 to 3 characters"),
+        (gs.Text(3, charset=" \t"), "a text of 1 to 3 characters (spaces)"),
+    ],
+    ids=str,
+)
+def test_length_and_characters_are_said_in_words(space: gs.Text, listing: str) -> None:
+    assert codec_for(space).listing() == listing
+
+
+@pytest.mark.parametrize(
+    ("space", "example"),
+    [
+        (gs.Text(9), "look"),
+        (gs.Text(5, min_length=5), "hello"),
+        (gs.Text(9, charset="ab"), "ababa"),
+        (gs.Text(9, min_length=7, charset="0a1"), "aaaaaaa"),
+        (gs.Text(2, charset="01"), "01"),
+    ],
+    ids=str,
+)
+def test_the_example_is_a_short_text_of_the_space(space: gs.Text, example: str) -> None:
+    assert codec_for(space).representative() == example
+    assert example in space
+
+
+def test_the_schema_bounds_length_and_characters() -> None:
+    schema = codec_for(gs.Text(3, min_length=0, charset="ab]^-\U0001f600")).schema
+    assert (schema["minLength"], schema["maxLength"]) == (0, 3)
+    assert [bool(re.fullmatch(schema["pattern"], text)) for text in ("", "ab", "]^-", "\U0001f600", "c", "[")] == [True] * 4 + [False] * 2
