@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -16,9 +15,6 @@ from hypothesis import strategies as st
 
 from tests.codecs.spaces import members
 from vfgym.codecs import observation_text, text_renderer, without_colours
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 RENDERED = [
     (gs.Box(-1, 1, (2,)), np.array([0.5, -1], np.float32), ("x", "y 100%"), "x: 0.5\ny 100%: -1"),

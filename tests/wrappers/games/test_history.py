@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,9 +23,6 @@ from vfgym.state import State
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.history import EARLIER_MOVES, OLDER_PICTURE, PICTURE_TOKENS, PromptLimits, estimate_tokens
 from vfgym.wrappers.games.turns import Turn
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 def tokens_of(conversation: list[Any], count: Callable[[str], int] = estimate_tokens) -> int:

@@ -11,7 +11,17 @@ from gymnasium import spaces
 
 from vfgym.codecs import codec_for
 from vfgym.errors import ConfigurationError
-from vfgym.wrappers.games.masks import allows, mask_of
+from vfgym.wrappers.games.masks import (
+    allows,
+    as_command,
+    find_commands,
+    find_mask,
+    holds_mask,
+    legal_line,
+    list_legal,
+    mask_of,
+    without_mask,
+)
 
 MASKED_SPACES: dict[str, tuple[gym.Space[Any], Any]] = {
     "Discrete": (spaces.Discrete(3, start=-1), [0, 1, 1]),
@@ -74,3 +84,74 @@ def test_what_is_no_mask_of_a_space_is_refused(name: str, given: Any) -> None:
     space, _ = MASKED_SPACES[name]
     with pytest.raises(ConfigurationError, match="expected an action mask of"):
         mask_of(space, given)
+
+
+DISCRETE = codec_for(spaces.Discrete(3), ["left", "stay", "right"])
+
+
+def test_a_mask_stands_in_the_observation_or_else_in_the_info() -> None:
+    info = {"action_mask": [1, 1]}
+    assert find_mask({"observation": 3, "action_mask": [0, 1]}, info) == [0, 1]
+    assert find_mask({"observation": 3}, info) == find_mask([0, 1], info) == [1, 1]
+    assert find_mask({"action_mask": None}, info) is None
+    assert find_mask(3, {}) is None
+
+
+def test_a_space_holds_a_mask_only_beside_something_else() -> None:
+    mask = spaces.MultiBinary(3)
+    both = spaces.Dict(action_mask=mask, cards=spaces.Discrete(2))
+    assert [holds_mask(space) for space in (both, spaces.Dict(action_mask=mask), spaces.Dict(cards=mask), mask)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [*without_mask(both.spaces)] == ["cards"]
+
+
+@pytest.mark.parametrize(
+    ("mask", "line"),
+    [
+        (None, ""),
+        ([0, 0, 0], "Legal actions: none"),
+        ([0, 1, 0], "Legal actions: stay"),
+        (np.array([True, False, True]), "Legal actions: left, right"),
+    ],
+)
+def test_a_line_tells_what_is_legal(mask: Any, line: str) -> None:
+    assert legal_line(DISCRETE, mask) == line
+
+
+def test_a_mask_of_other_actions_is_told_as_it_is() -> None:
+    binary = codec_for(spaces.MultiBinary(2))
+    assert legal_line(binary, [0, 2]) == "Action mask: [0, 2]"
+    assert legal_line(binary, np.zeros((2, 2), int)) == "Action mask:\n0 0\n0 0"
+
+
+def test_sixty_four_legal_actions_are_listed_and_of_more_sixteen() -> None:
+    actions = [str(number) for number in range(65)]
+    assert list_legal(actions[:64]).endswith("62, 63")
+    assert list_legal(actions) == f"Legal actions: {', '.join(actions[:16])}, and 49 more"
+
+
+def test_commands_are_those_that_a_game_of_text_lists() -> None:
+    text = spaces.Text(9)
+    assert find_commands(text, {"admissible_commands": ["look", 3]}) == ["look", "3"]
+    assert find_commands(text, {"admissible_commands": []}) == []
+    assert find_commands(text, {}) is None
+    assert find_commands(spaces.Discrete(2), {"admissible_commands": ["look"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("Open  Mailbox", "open mailbox"),
+        ("OPEN MAILBOX!", "open mailbox"),
+        ("open mailbox.", "open mailbox"),
+        ("Go", "Go"),
+        ("go", "go"),
+        ("dance", "dance"),
+    ],
+)
+def test_a_text_is_the_one_command_that_it_looks_like(text: str, command: str) -> None:
+    assert as_command(text, ["look", "open mailbox", "Go", "GO"]) == command

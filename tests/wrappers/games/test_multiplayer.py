@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from typing import Any
 
 import pytest
@@ -22,9 +21,6 @@ from vfgym.testing import ScriptedClient, check_environment
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
 from vfgym.wrappers.pettingzoo import to_pettingzoo
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 def winning(observation: list[Any], info: dict[str, Any]) -> str:

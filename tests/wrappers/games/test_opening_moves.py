@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
-from tests.wrappers.games.nim import NimEnv
+import numpy as np
+
+from tests.wrappers.games.nim import Nim, NimEnv
+from tests.wrappers.games.playing import InBrackets
+from vfgym.wrappers.games.opening_moves import OpeningMoves
 
 
 def test_samples_of_the_action_space_are_moves_of_the_game() -> None:
@@ -17,3 +22,50 @@ def test_samples_of_the_action_space_are_moves_of_the_game() -> None:
     assert [env.action_space.sample() for _ in range(5)] == drawn
     assert env.fork().action_space == env.action_space == copy.deepcopy(env).action_space
     env.close()
+
+
+class Over(NimEnv):
+    """A game that is over at once, for an environment that nobody plays."""
+
+    def open_table(self) -> Nim:
+        class OverAtOnce(Nim):
+            def reset(self, *args: Any) -> None:
+                super().reset(*args)
+                self.turn = None
+
+        return OverAtOnce()
+
+
+def test_a_game_that_is_over_at_once_has_no_moves_but_an_empty_message() -> None:
+    assert OpeningMoves(Over()).sample(np.random.default_rng(0)).content == ""
+
+
+def test_one_table_is_opened_for_all_samples_and_closed_once() -> None:
+    env = NimEnv(sticks=9)
+    opened: list[Nim] = []
+    env.open_table = lambda: opened.append(Nim(2, 9)) or opened[-1]  # type: ignore[func-returns-value, method-assign]
+    moves = OpeningMoves(env)
+    moves.close()
+    for _ in range(3):
+        moves.sample(np.random.default_rng(0))
+    assert [table.closed for table in opened] == [0]
+    assert OpeningMoves.__getstate__(moves) == {"_env": env, "_table": None}
+    moves.close()
+    moves.close()
+    assert [table.closed for table in opened] == [1]
+    moves.sample(np.random.default_rng(0))
+    assert len(opened) == 2
+    moves.close()
+
+
+def test_samples_have_the_form_of_answers() -> None:
+    moves = OpeningMoves(InBrackets(sticks=9))
+    assert {moves.sample(np.random.default_rng(seed)).content for seed in range(20)} == {"[1]", "[2]", "[3]"}
+    moves.close()
+
+
+def test_moves_of_one_game_are_equal() -> None:
+    one, other = OpeningMoves(NimEnv(env_id="nim/a")), OpeningMoves(NimEnv(env_id="nim/b"))
+    assert one == OpeningMoves(NimEnv(env_id="nim/a")) != other
+    assert OpeningMoves(NimEnv()) != OpeningMoves(InBrackets())
+    assert (repr(one), repr(OpeningMoves(NimEnv()))) == ("OpeningMoves(nim/a)", "OpeningMoves(NimEnv)")

@@ -7,7 +7,6 @@ import copy
 import itertools
 import pickle
 import threading
-import warnings
 from typing import Any
 
 import pytest
@@ -29,9 +28,6 @@ from vfgym.errors import (
 from vfgym.messages import AssistantMessage, Message, Response
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.turn_based import Player
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 class FindsNoMove:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import warnings
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -13,28 +12,14 @@ import numpy as np
 import pytest
 
 import vfgym
-from tests.wrappers.games.counting import Answering, Counting, _rollout
+from tests.wrappers.games.counting import Answering, Counting, Game, _rollout
 from tests.wrappers.games.nim import Nim, NimEnv
 from vfgym.errors import Error
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
+from vfgym.wrappers.games import session
+from vfgym.wrappers.games.session import close_or_log
 from vfgym.wrappers.games.turns import Turn
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
-
-
-class Game:
-    """Counts; records what happened to it, and on which thread."""
-
-    def __init__(self) -> None:
-        self.seeds: list[int | None] = []
-        self.threads: set[int] = {threading.get_ident()}
-        self.count = 0
-        self.closed = 0
-
-    def touch(self) -> None:
-        self.threads.add(threading.get_ident())
 
 
 def test_each_fork_has_a_game_of_its_own_and_closes_it() -> None:
@@ -227,3 +212,147 @@ def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opp
     (table,) = tables
     assert len(table.threads) == 1
     assert threading.get_ident() not in table.threads
+
+
+async def test_a_game_that_begins_inside_the_first_ones_beginning_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would wait for ends only after it."""
+    waited: list[Any] = []
+
+    async def wait(first: Any) -> None:
+        waited.append(first)
+
+    monkeypatch.setattr(session, "_wait_until_begun", wait)
+    begun: list[str] = []
+
+    class Agent:
+        def for_episode(self, env: Any) -> Any:
+            inner = NimEnv(sticks=9, blocking=True)
+            inner.reset(seed=0)
+            inner.close()
+            begun.append("inside")
+            return lambda observation, info: "1"
+
+    env = NimEnv(sticks=5, opponents=Agent(), blocking=True)
+    await env.areset(seed=0)
+    await env.aclose()
+    assert (begun, waited) == (["inside"], [])
+
+
+async def test_others_begin_after_a_while_where_the_first_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_PATIENCE", 0.01)
+    is_released = threading.Event()
+
+    class Stuck(Counting):
+        def begin_game(self, *args: Any) -> Any:
+            is_released.wait(60)
+            return super().begin_game(*args)
+
+    stuck, env = Stuck(), Counting()
+    first = asyncio.ensure_future(stuck.areset(seed=0))
+    while session._first_begin is None:
+        await asyncio.sleep(0)
+    await env.areset(seed=0)
+    assert not first.done()
+    is_released.set()
+    await first
+    for each in (stuck, env):
+        await each.aclose()
+    assert session._first_begin is None
+
+
+class Slow(Counting):
+    """Its moves take as long as nobody releases them."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.is_released = threading.Event()
+
+    def make_move(self, game: Any, message: vfgym.Message, state: State) -> Turn:
+        if message.content == "think":
+            self.is_released.wait(60)
+        return super().make_move(game, message, state)
+
+
+async def test_a_game_that_is_stuck_in_a_move_is_left_to_its_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next episode has another game; closing does not wait for long; and once the move ends, the game is closed after all."""
+    monkeypatch.setattr(session, "_PATIENCE", 0.01)
+    env = Slow(timeout_seconds=0.05)
+    for episode in range(2):
+        await env.areset(seed=episode)
+        outcome = await env.astep("think")
+        assert outcome.info["stop_condition"] == "timeout_reached"
+        assert env.state.session.is_stuck
+        assert env.render_picture(env.state) is None
+    assert len(env.games) == 2
+    threads = [env.state.session.worker]
+    await env.aclose()
+    assert "a game of Slow is stuck in a move: it is left to its thread, and not closed" in caplog.text
+    assert [game.closed for game in env.games] == [0, 0]
+    env.is_released.set()
+    assert threads[0] is not None
+    while [game.closed for game in env.games] != [1, 1]:
+        await asyncio.sleep(0)
+
+
+class Drawing(Counting):
+    """Draws itself, as long as it can."""
+
+    pictures: list[Any]
+
+    def draw_picture(self, game: Any) -> Any:
+        game.touch()
+        return self.pictures.pop(0)
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_game_is_drawn_where_it_is_played(blocking: bool) -> None:
+    env = Drawing(blocking=blocking)
+    assert Counting().draw_picture(None) is None
+    assert env.render_picture(State({"input": {}})) is None
+    env.pictures = ["a picture"]
+    await env.areset(seed=0)
+    assert env.render_picture(env.state) == "a picture"
+    assert env.games[0].threads == {threading.get_ident()} if not blocking else len(env.games[0].threads) == 1
+    await env.aclose()
+
+
+def test_a_game_that_cannot_draw_itself_is_asked_once_and_that_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    env = Drawing(blocking=False)
+    env.pictures = []
+    env.reset(seed=0)
+    assert [env.render_picture(env.state) for _ in range(2)] == [None, None]
+    assert [record.message for record in caplog.records] == [
+        "Drawing shows its conversation instead of the game, which cannot be drawn: IndexError('pop from empty list')"
+    ]
+
+
+def test_what_close_raises_is_logged_with_the_game(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(game: Any) -> None:
+        raise OSError("gone")
+
+    close_or_log(3, fail)
+    close_or_log(SimpleNamespace(close=lambda: 1 / 0))
+    assert [record.message for record in caplog.records] == [
+        "a game of int could not be closed: OSError('gone')",
+        "a game of SimpleNamespace could not be closed: ZeroDivisionError('division by zero')",
+    ]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_game_whose_closing_fails_leaves_no_thread(blocking: bool, caplog: pytest.LogCaptureFixture) -> None:
+    class Unclosable(Counting):
+        def close_game(self, game: Any) -> None:
+            super().close_game(game)
+            raise OSError("gone")
+
+    env = Unclosable(blocking=blocking)
+    before = set(threading.enumerate())
+    await env.areset(seed=0)
+    await env.aclose()
+    assert env.games[0].closed == 1
+    assert "a game of Game could not be closed: OSError('gone')" in caplog.text
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive() or "asyncio" in thread.name

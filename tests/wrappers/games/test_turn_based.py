@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.wrappers.games.nim import Nim
 from tests.wrappers.games.playing import play, takes_one
+from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError
-from vfgym.messages import Message
+from vfgym.messages import AssistantMessage, Message
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.turn_based import Played, Player
+from vfgym.wrappers.games.turn_based import NO_MOVE, Played, Player, TurnBasedGame, check_begun, play_in_turn
 
 
 class KnockOut(Nim):
@@ -128,3 +130,97 @@ def test_an_environment_without_a_table_says_so() -> None:
         Bare().reset(seed=0)  # type: ignore[abstract]
     with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
         Bare().action_space.sample()  # type: ignore[abstract]
+
+
+class Picky(Nim):
+    """Nim that hears no "0", and takes nothing of what was cut off."""
+
+    def why_not(self, message: Message, *, is_cut_off: bool = False) -> str:
+        return "Take something." if message["content"] == "0" else "It was cut off." if is_cut_off and message["content"] == "1" else ""
+
+    def move_cut_off(self, message: Message) -> Played:
+        return Played({0: -9.0}, is_valid=False)
+
+
+def begun(table: Nim) -> Nim:
+    table.reset(0, None)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cut_off", "outcome"),
+    [
+        ("2", False, (Played({}), "")),
+        ("0", False, (NO_MOVE, "Take something.")),
+        ("1", True, (NO_MOVE, "It was cut off.")),
+        ("2", True, (Played({0: -9.0}, is_valid=False), "")),
+        ("9", False, (Played({}, is_valid=False), "")),
+    ],
+)
+def test_a_move_gets_to_the_game_if_it_is_whole_and_legal_as_far_as_the_table_knows(text: str, is_cut_off: bool, outcome: Any) -> None:
+    table = begun(Picky(sticks=9))
+    assert play_in_turn(table, AssistantMessage(text), is_cut_off=is_cut_off) == outcome
+    assert table.sticks == (7 if outcome == (Played({}), "") else 9)
+
+
+def test_a_form_finds_the_move_and_says_itself_whether_it_is_whole() -> None:
+    def form(message: Message) -> Message:
+        if message["content"] == "nothing":
+            raise ActionNotFound("There is no move.")
+        return AssistantMessage(str(message["content"])[1:-1])
+
+    table = begun(Picky(sticks=9))
+    assert play_in_turn(table, AssistantMessage("nothing"), form) == (NO_MOVE, "There is no move.")
+    assert play_in_turn(table, AssistantMessage("[0]"), form) == (NO_MOVE, "Take something.")
+    assert play_in_turn(table, AssistantMessage("[1]"), form, is_cut_off=True) == (Played({}), "")
+    assert table.sticks == 8
+
+
+def test_what_a_table_need_not_offer() -> None:
+    class Plain(TurnBasedGame):
+        """Nothing but what every table must have."""
+
+        def reset(self, seed: int | None, options: Any) -> None:
+            self.turn = 0
+
+        def observe(self, player: Player) -> str:
+            return ""
+
+        def move(self, message: Message) -> Played:
+            return Played({})
+
+        def sample_move(self, player: Player, rng: Any) -> Message:
+            return AssistantMessage("")
+
+    table = Plain()
+    table.reset(0, None)
+    message = AssistantMessage("1")
+    assert (table.move_cut_off(message), table.why_not(message, is_cut_off=True)) == (Played({}), "")
+    assert (table.rules(0), table.describe_moves(0), table.legal_moves(0), table.info(0), table.render_picture()) == (
+        None,
+        "",
+        None,
+        {},
+        None,
+    )
+    assert table.end_flags(0) == (False, False)
+    table.was_truncated = True
+    assert table.end_flags(0) == (False, False)
+    table.turn = None
+    assert table.end_flags(0) == (False, True)
+    table.was_truncated = False
+    assert table.end_flags(0) == (True, False)
+    with pytest.raises(ConfigurationError, match="Plain cannot deal anew what is hidden from 0"):
+        table.resample_hidden(0, np.random.default_rng(0))
+    table.close()
+
+
+def test_a_turn_of_nobody_is_one_only_where_reset_says_so() -> None:
+    table = Nim()
+    with pytest.raises(ConfigurationError, match="reset of Nim must set `turn`"):
+        check_begun(table)
+    table.turn = None
+    check_begun(table)
+    table.turn = 0
+    with pytest.raises(ValueError, match="`turn` of Nim is 0, who does not play"):
+        check_begun(table)

@@ -11,23 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from tests.wrappers.games.counting import Answering, Counting
+from tests.wrappers.games.counting import Answering, Counting, Game
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
 from vfgym.wrappers.games.turns import Turn, copy_info
-
-
-class Game:
-    """Counts; records what happened to it, and on which thread."""
-
-    def __init__(self) -> None:
-        self.seeds: list[int | None] = []
-        self.threads: set[int] = {threading.get_ident()}
-        self.count = 0
-        self.closed = 0
-
-    def touch(self) -> None:
-        self.threads.add(threading.get_ident())
 
 
 def test_the_tasks_of_a_game_cannot_be_replaced() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +18,6 @@ from tests.wrappers.games.nim import NimEnv
 from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.messages import AssistantMessage, ToolCall, content_text
 from vfgym.testing import ScriptedClient
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 class Counter(gym.Env[Any, Any]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,8 +17,6 @@ from vfgym.wrappers.games.turn_based import Played, TurnBasedGame
 from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame
 
 pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 from pettingzoo import AECEnv, ParallelEnv  # noqa: E402
 from pettingzoo.env_registry.exceptions import FailedToImport  # noqa: E402
 from pettingzoo.utils import AgentSelector  # noqa: E402

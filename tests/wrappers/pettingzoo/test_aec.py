@@ -23,15 +23,11 @@ from vfgym.errors import ConfigurationError, Error, InvalidAction, ResetNeeded
 from vfgym.messages import AssistantMessage, Response, ResponseTokens, SystemMessage, UserMessage
 from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingzoo
 
-pettingzoo = pytest.importorskip("pettingzoo")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
     from pettingzoo.test import api_test, seed_test
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
-    from pettingzoo.test import api_test
-from pettingzoo.utils import wrappers  # noqa: E402
-from pettingzoo.utils.conversions import aec_to_parallel  # noqa: E402
+from pettingzoo.utils import wrappers
+from pettingzoo.utils.conversions import aec_to_parallel
 
 # PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")

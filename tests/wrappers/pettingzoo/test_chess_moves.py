@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
 from tests.wrappers.pettingzoo.tables import opened, play
 from vfgym.messages import AssistantMessage
-
-pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 @pytest.mark.parametrize(

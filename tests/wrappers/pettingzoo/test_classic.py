@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,6 @@ from hypothesis import strategies as st
 
 from tests.wrappers.pettingzoo.tables import CLASSIC, check_same_game, factory, opened, play
 from vfgym.wrappers.pettingzoo import PettingZooGame
-
-pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 UNUSUAL = [
     ("hanabi_v5", {"players": 3, "colors": 4, "hand_size": 3}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -15,10 +14,6 @@ from tests.wrappers.pettingzoo.tables import Elimination, Guessing, connect_four
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import check_environment
 from vfgym.wrappers.pettingzoo import PettingZooEnv
-
-pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 # PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")

@@ -7,7 +7,6 @@ import functools
 import pickle
 import random
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +20,6 @@ from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, check_same_ga
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.wrappers.games.turn_based import Played
 from vfgym.wrappers.pettingzoo import PettingZooGame
-
-pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 # PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")

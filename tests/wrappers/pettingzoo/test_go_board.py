@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 
 import numpy as np
-import pytest
 
 from tests.wrappers.pettingzoo.tables import factory, natively, said
 from vfgym.wrappers.games.turn_based import Played
 from vfgym.wrappers.pettingzoo import PettingZooGame
-
-pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 
 
 def test_go_boards_of_several_sizes_do_not_disturb_each_other() -> None:

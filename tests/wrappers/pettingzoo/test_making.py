@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -17,8 +16,6 @@ from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
 
 pettingzoo = pytest.importorskip("pettingzoo")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
 from pettingzoo.utils.conversions import parallel_to_aec  # noqa: E402
 
 
