@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.programs import run_python
-from verifiers_compat.not_offered import REASONS, find_reason
+from verifiers_compat.alias import install, uninstall
+from verifiers_compat.not_offered import REASONS, find_module_reason, find_reason
 
 REQUESTS = {
     "from verifiers.envs.integrations.browser_env import BrowserEnv": "browsers of a hosted service",
@@ -72,83 +73,63 @@ TREE = {
 }
 """Every module of verifiers 0.1.14, by the package that it is in."""
 
-ASK_FOR_TREE = """
-    import importlib.util, json, sys
-    from verifiers_compat import install
+
+@pytest.fixture(scope="module", autouse=True)
+def alias() -> Iterator[None]:
     install()
-    found = {}
-    for module in json.load(sys.stdin):
-        try:
-            if importlib.util.find_spec(f"verifiers.{module}") is None:
-                found[module] = "nobody knows"
-        except Exception as error:
-            found[module] = f"{type(error).__name__}: {error}"
-    print(json.dumps(found))
-"""
-
-ASK_FOR_ALL = """
-    import importlib, json, sys
-    from verifiers_compat import install
-    install()
-    from verifiers_compat.not_offered import REASONS
-    found, requests = {}, {code: code for code in json.load(sys.stdin)}
-    for path in REASONS:
-        module, _, name = f"verifiers.{path}".rpartition(".")
-        requests |= {path: f"from {module} import {name}", f"import {path}": f"import verifiers.{path}"}
-    for key, code in requests.items():
-        try:
-            exec(code, {})
-            found[key] = "it is there"
-        except Exception as error:
-            found[key] = f"{type(error).__name__}: {error}"
-    print(json.dumps(found))
-"""
+    yield
+    uninstall()
 
 
-@pytest.fixture(scope="module")
-def answers() -> dict[str, str]:
-    """What each name answers that is asked for as ``from verifiers... import name``, and as a module."""
-    return json.loads(run_python(ASK_FOR_ALL, check=True, input=json.dumps(list(REQUESTS))).stdout)
+def ask(code: str) -> str:
+    """Return what a line of code is answered with."""
+    try:
+        exec(code, {})
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "it is there"
 
 
-def test_every_name_that_is_not_offered_says_why(answers: dict[str, str]) -> None:
+@pytest.mark.parametrize("path", REASONS)
+def test_every_name_that_is_not_offered_says_why(path: str) -> None:
     """With `ImportError`, so that packages that can do without it go on; and nothing that is offered has a reason not to be."""
-    for path in REASONS:
-        module = path.rpartition(".")[0]
-        reason = find_reason(module) or REASONS[path]  # of a module that is not offered, each name has the module's reason
-        assert answers[path].startswith(("ImportError: verifiers.", "ModuleNotFoundError: verifiers.")), path
-        assert answers[path].endswith(f" is not offered: {reason}"), path
+    module, _, name = f"verifiers.{path}".rpartition(".")
+    reason = find_reason(path.rpartition(".")[0]) or REASONS[path]  # below a module that is not offered, each name has its reason
+    answer = ask(f"from {module} import {name}")
+    assert answer.startswith(("ImportError: verifiers.", "ModuleNotFoundError: verifiers."))
+    assert answer.endswith(f" is not offered: {reason}")
 
 
-def test_modules_that_are_not_offered_say_why(answers: dict[str, str]) -> None:
-    for path in (
-        "envs.integrations.browser_env",
-        "envs.experimental.opencode_rlm_env",
-        "scripts.tui",
-        "cli.tui",
-        "serve",
-        "rl",
-        "v1.packages",
-    ):
-        assert answers[f"import {path}"] == f"ModuleNotFoundError: verifiers.{path} is not offered: {REASONS[path]}"
+@pytest.mark.parametrize(
+    "path", ["envs.integrations.browser_env", "envs.experimental.opencode_rlm_env", "scripts.tui", "cli.tui", "serve", "rl", "v1.packages"]
+)
+def test_modules_that_are_not_offered_say_why(path: str) -> None:
+    assert ask(f"import verifiers.{path}") == f"ModuleNotFoundError: verifiers.{path} is not offered: {REASONS[path]}"
 
 
-def test_the_reason_is_that_of_the_name(answers: dict[str, str]) -> None:
+@pytest.mark.parametrize("code", REQUESTS)
+def test_the_reason_is_that_of_the_name(code: str) -> None:
     """Below a module that is not offered, too; a viewer is not a sandbox."""
-    for code, words in REQUESTS.items():
-        assert "is not offered: " in answers[code]
-        assert words in answers[code]
+    answer = ask(code)
+    assert "is not offered: " in answer
+    assert REQUESTS[code] in answer
 
 
 def test_each_module_of_the_tree_is_here_or_says_why() -> None:
     """So does one that an older verifiers had elsewhere; of what was never there nobody knows anything."""
     tree = [f"{package}.{name}".lstrip(".") for package, names in TREE.items() for name in names.split()]
-    older = ["envs.textarena_env", "envs.gym_env", "envs.no_such_env"]
-    answers = json.loads(run_python(ASK_FOR_TREE, check=True, input=json.dumps([*tree, *older])).stdout)
-    assert {name: answer for name, answer in answers.items() if " is not offered: " not in answer} == {"envs.no_such_env": "nobody knows"}
-    assert "verifiers.envs.integrations.textarena_env here" in answers["envs.textarena_env"]
-    assert "verifiers.envs.experimental.gym_env here" in answers["envs.gym_env"]
-    assert len(tree) - len(answers) > 90
+    here = 0
+    for module in tree:
+        try:
+            here += importlib.util.find_spec(f"verifiers.{module}") is not None
+        except ModuleNotFoundError as error:
+            assert " is not offered: " in str(error)
+    assert here > 90
+    assert importlib.util.find_spec("verifiers.envs.no_such_env") is None
+    for older, place in {"envs.textarena_env": "envs.integrations.textarena_env", "envs.gym_env": "envs.experimental.gym_env"}.items():
+        with pytest.raises(ModuleNotFoundError, match=f"it is verifiers.{place} here, as in verifiers 0.1.14"):
+            importlib.util.find_spec(f"verifiers.{older}")
+    assert find_module_reason("envs.env") is None  # two modules have this name
 
 
 def test_what_was_never_there_has_no_reason() -> None:
