@@ -15,11 +15,7 @@ from tests.verifiers_compat.models import roles, rolled_out
 def test_question_with_system_prompt_and_few_shot() -> None:
     shots = [{"role": "user", "content": "0 + 0?"}, {"role": "assistant", "content": "0"}]
     env = single(system_prompt="Calculate.", few_shot=shots)
-    assert env.get_dataset()[0]["prompt"] == [
-        {"role": "system", "content": "Calculate."},
-        *shots,
-        {"role": "user", "content": "1 + 1?"},
-    ]
+    assert env.get_dataset()[0]["prompt"] == [{"role": "system", "content": "Calculate."}, *shots, {"role": "user", "content": "1 + 1?"}]
 
 
 def test_a_prompt_with_its_own_system_message_stays_as_it_is() -> None:

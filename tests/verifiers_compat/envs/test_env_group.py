@@ -35,11 +35,7 @@ def test_a_group_routes_each_row_to_its_environment_and_back() -> None:
     assert "total_tool_calls" in outputs[-1]["metrics"]
     assert results["metadata"]["avg_metrics"]["total_tool_calls"] == 0.0
     # What `get_dataset` gives can be handed back.
-    assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m")["outputs"]] == [
-        1.0,
-        0.5,
-        0.5,
-    ]
+    assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m")["outputs"]] == [1.0, 0.5, 0.5]
 
 
 async def test_a_group_rolls_out_by_its_own_methods_too() -> None:

@@ -356,13 +356,7 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
     assert again["outputs"] == json.loads(json.dumps(first["outputs"]))
     # A group is scored as a whole, so the group of the rollout that failed is played again as a whole.
     more = env.evaluate_sync(
-        client,
-        "m",
-        num_examples=3,
-        rollouts_per_example=3,
-        results_path=path,
-        state_columns=["trajectory"],
-        redo_errors=True,
+        client, "m", num_examples=3, rollouts_per_example=3, results_path=path, state_columns=["trajectory"], redo_errors=True
     )
     assert client.calls == 12
     assert [output["error"] for output in more["outputs"]] == [None] * 9
