@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.verifiers_compat.environments import single
-from tests.verifiers_compat.models import Model
+from tests.verifiers_compat.environments import ROW, look, single
+from tests.verifiers_compat.models import Model, calling, evaluated
 
 
 @pytest.mark.parametrize("n", [None, 0, -1])
@@ -87,3 +87,21 @@ def test_an_endpoint_given_as_a_dict_may_have_an_empty_list_of_endpoints(vf: Any
         assert [endpoint.api_base_url for endpoint in config.endpoints()] == ["http://localhost:1/v1"]
     with pytest.raises(ValueError, match="cannot be nested"):
         vf.ClientConfig(endpoint_configs=[{"endpoint_configs": [{"api_base_url": "http://localhost:1/v1"}]}])
+
+
+async def test_tool_calls_are_written_as_data_and_read_as_text_too(vf: Any, tmp_path: Path) -> None:
+    from verifiers.utils.eval_utils import print_results
+    from verifiers.utils.message_utils import format_messages, messages_to_printable
+    from verifiers.utils.save_utils import load_outputs
+
+    env = vf.ToolEnv(tools=[look], dataset=[ROW])
+    await evaluated(env, calling(("look", {"key": "a"})), "done", results_path=tmp_path)
+    file = tmp_path / "results.jsonl"
+    row = json.loads(file.read_text())
+    assert isinstance(row["completion"][0]["tool_calls"][0], dict)
+    row["completion"][0]["tool_calls"] = [json.dumps({"id": "c0", "name": "look", "arguments": '{"key": "a"}'})]
+    file.write_text(json.dumps(row) + "\n")
+    (loaded,) = load_outputs(tmp_path)
+    assert "look" in str(format_messages(loaded["completion"]))
+    assert "look" in json.dumps(messages_to_printable(loaded["completion"]))
+    print_results({"outputs": [loaded], "metadata": json.loads((tmp_path / "metadata.json").read_text())})

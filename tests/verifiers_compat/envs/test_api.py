@@ -19,25 +19,6 @@ from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient
 
 
-def test_older_limits_are_understood() -> None:
-    at_once = most = 0
-
-    async def scored(state: vf.State) -> float:
-        nonlocal at_once, most
-        at_once += 1
-        most = max(most, at_once)
-        await asyncio.sleep(0)
-        at_once -= 1
-        return 1.0
-
-    client = Counting()
-    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(scored))
-    env.evaluate_sync(client, "m", max_concurrent_generation=2, max_concurrent_scoring=1, independent_scoring=True)
-    assert (client.most_at_once, most) == (2, 1)
-    with pytest.raises(UnknownArgument, match="max_concurrent"):
-        env.evaluate_sync(client, "m", max_concurent=2)
-
-
 @pytest.mark.parametrize("independent", [False, True])
 def test_endpoints_take_turns_by_group_or_by_rollout_and_are_closed(monkeypatch: pytest.MonkeyPatch, independent: bool) -> None:
     asked: list[tuple[str, str]] = []
@@ -189,27 +170,6 @@ async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
     assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
 
 
-@pytest.mark.parametrize(
-    ("rollouts", "rewards", "passes", "all_pass"),
-    [
-        (2, [1.0, 0.0], {"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0}),
-        (2, [0.5, 0.5], {"1": 1.0, "2": 1.0}, {"1": 1.0, "2": 1.0}),
-        (4, [1.0, 0.49, 0.0, 0.0], {"1": 0.25, "2": 0.5, "4": 1.0}, {"1": 0.25, "2": 0.0, "4": 0.0}),
-        (5, [1.0, 1.0, 1.0, 0.0, 0.0], {"1": 0.6, "2": 0.9, "4": 1.0}, {"1": 0.6, "2": 0.3, "4": 0.0}),
-        (1, [1.0], {}, {}),
-    ],
-)
-async def test_pass_at_k(rollouts: int, rewards: list[float], passes: dict[str, float], all_pass: dict[str, float]) -> None:
-    def given(completions: list[Any]) -> list[float]:
-        return rewards
-
-    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(given))
-    metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=rollouts))["metadata"]
-    assert metadata["pass_at_k"] == pytest.approx(passes)
-    assert metadata["pass_all_k"] == pytest.approx(all_pass)
-    assert metadata["pass_threshold"] == 0.5
-
-
 def test_an_env_client_that_cannot_play_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="env_client must be an object with the async methods run_rollout and run_group, got object"):
         single().env_client = object()
@@ -277,3 +237,26 @@ async def test_a_client_of_ones_own() -> None:
     assert kwargs["extra_headers"] == {"X-Id": "0"}
     await given.close()
     assert native.closed
+
+
+def test_older_limits_are_understood() -> None:
+    at_once = most = 0
+
+    async def scored(state: vf.State) -> float:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        return 1.0
+
+    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(scored))
+    for options, expected in (
+        ({"max_concurrent_generation": 2, "max_concurrent_scoring": 1}, (2, 1)),
+        ({"max_concurrent_generation": 2, "max_concurrent": 3, "max_concurrent_scoring": None}, (3, 3)),
+    ):
+        most, client = 0, Counting()
+        env.evaluate_sync(client, "m", independent_scoring=True, use_tqdm=False, save_every=1, interleave_scoring=True, **options)
+        assert (client.most_at_once, most) == expected
+    with pytest.raises(UnknownArgument, match="Did you mean `max_concurrent`"):
+        env.evaluate_sync(Counting(), "m", max_concurent=2)

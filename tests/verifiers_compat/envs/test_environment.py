@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 import verifiers_compat as vf
 from tests.programs import run_python
 from tests.verifiers_compat.environments import ROW, ROWS, Ledger, Talk, asking, four, look, right, single
-from tests.verifiers_compat.models import Endpoint, Model, evaluated, response, roles, rolled_out
+from tests.verifiers_compat.models import Endpoint, Model, evaluated, response, rolled_out
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelServer
 from vfgym.testing import ScriptedClient
@@ -307,16 +307,6 @@ async def test_an_empty_system_prompt_adds_no_message_to_a_question() -> None:
     env.reset()
     env.step("1")
     assert model.prompts == [asked] * 4
-
-
-async def test_prompts_that_are_given_for_a_rollout_are_left_alone() -> None:
-    env, model = single({"prompt": [{"role": "user", "content": "of the dataset"}]}, system_prompt="Be brief."), Model()
-    row = {"prompt": [{"role": "user", "content": "given"}], "example_id": 0}
-    await env.generate([row], model, "m")
-    await env.rollout(row, model, "m")
-    await env.run_group([row], model, "m")
-    assert model.prompts == [row["prompt"]] * 3
-    assert roles(env.get_dataset()[0]["prompt"]) == ["system", "user"]
 
 
 def test_environments_without_the_hook_that_they_must_have_are_abstract() -> None:

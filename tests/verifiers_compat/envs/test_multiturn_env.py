@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import verifiers_compat as vf
-from tests.verifiers_compat.environments import ROW, ROWS, WAYS, Talk, asking, look, replacing, right, single
-from tests.verifiers_compat.models import Model, calling, evaluated, response, roles, rolled_out, texts
-from vfgym.model_server import ModelServer, Reply
+from tests.verifiers_compat.environments import ROW, ROWS, WAYS, Talk, look, replacing, right, single
+from tests.verifiers_compat.models import Model, evaluated, response, roles, rolled_out
 from vfgym.testing import ScriptedClient
 
 ENVIRONMENT_HOOKS = (
@@ -163,54 +161,6 @@ async def test_a_turn_of_a_loop_written_by_hand_is_recorded_by_an_async_hook_too
     assert (step["extras"], step["completion"][0].content, list(step["prompt"])) == ({"noted": True}, "x", list(state["prompt"]))
 
 
-async def test_what_an_author_wrote_into_steps_stays() -> None:
-    class Shaped(Talk):
-        async def add_trajectory_step(self, state: vf.State, trajectory_step: vf.TrajectoryStep) -> None:
-            trajectory_step["reward"] = 0.25
-            await super().add_trajectory_step(state, trajectory_step)
-
-    env = Shaped(dataset=[ROW], max_turns=1, rubric=vf.Rubric(lambda: 1.0))
-    (output,) = await evaluated(env, "x", state_columns=["trajectory"])
-    assert (output["trajectory"][0]["reward"], output["trajectory"][0]["advantage"]) == (0.25, 0.0)
-
-
-@pytest.mark.parametrize("style", ["item", "attribute"])
-async def test_an_edited_message_is_what_the_next_prompt_shows(style: str) -> None:
-    class Forgets(vf.ToolEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            for message in messages:
-                if message["role"] == "tool" and style == "item":
-                    message["content"] = "(left out)"
-                elif message["role"] == "tool":
-                    message.content = "(left out)"
-            return await super().env_response(messages, state, **kwargs)
-
-    def policy(request: Any) -> Any:
-        turn = roles(request.messages).count("assistant")
-        return calling(("look", {"key": str(turn)})) if turn < 3 else "done"
-
-    with ModelServer({"m": policy}) as server:
-        (output,) = (await Forgets(tools=[look], dataset=[ROW]).evaluate(asking(server.openai_url), "m"))["outputs"]
-        shown = [texts(request.body["messages"]) for request in server.requests]
-    assert output["error"] is None
-    assert shown == [[], ["value of 0"], ["(left out)", "value of 1"], ["(left out)", "(left out)", "value of 2"]]
-
-
-async def test_an_overridden_is_completed_decides_alone() -> None:
-    class Twice(Talk):
-        async def is_completed(self, state: vf.State, **kwargs: Any) -> bool:
-            return len(state["trajectory"]) >= 2
-
-    (output,) = await evaluated(Twice(dataset=[ROW]), "a", "b", "c")
-    assert (roles(output["completion"]), output["stop_condition"], output["error"]) == (["assistant", "user", "assistant"], None, None)
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer(max_model_len=200) as running:
-        yield running
-
-
 class Scripted(Talk):
     """Raises what the model says."""
 
@@ -239,37 +189,6 @@ async def test_how_a_rollout_ends(env: Any, answers: list[Any], expected: tuple[
     assert (state["is_completed"], state["is_truncated"], state["stop_condition"], error) == expected
 
 
-async def test_finish_reason_length_over_http() -> None:
-    with ModelServer({"m": lambda request: Reply("cut", finish_reason="length")}) as server:
-        (output,) = (await single().evaluate(asking(server.openai_url), "m"))["outputs"]
-    assert (output["is_truncated"], output["stop_condition"], output["completion"][-1]["content"]) == (True, "max_turns_reached", "cut")
-
-
-@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "openai_completions", "anthropic_messages"])
-async def test_overlong(server: ModelServer, client_type: Any) -> None:
-    env = single({"question": "many words " * 500, "answer": "2"})
-    config = asking(server.openai_url, client_type=client_type)
-    if client_type == "anthropic_messages":
-        config = config.model_copy(update={"api_base_url": server.url})
-    (output,) = (await env.evaluate(config, "echo", {"max_tokens": 10}))["outputs"]
-    assert (output["stop_condition"], output["is_truncated"], output["error"], output["completion"]) == ("prompt_too_long", True, None, [])
-
-
-async def test_a_context_overflow_on_a_later_turn_keeps_what_was_said(server: ModelServer) -> None:
-    class Long(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            return [{"role": "user", "content": "many words " * 500}]
-
-    (output,) = (await Long(dataset=[ROW]).evaluate(asking(server.openai_url), "echo", {"max_tokens": 10}))["outputs"]
-    assert (output["is_completed"], output["is_truncated"], output["stop_condition"], output["error"]) == (
-        True,
-        True,
-        "prompt_too_long",
-        None,
-    )
-    assert roles(output["completion"])[0] == "assistant"
-
-
 @pytest.mark.parametrize(("finish_reason", "is_truncated"), [("stop", False), ("length", True)])
 async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut(finish_reason: str, is_truncated: bool) -> None:
     async def hang() -> Any:
@@ -281,24 +200,6 @@ async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut
     assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
     assert (state["is_completed"], state["is_truncated"]) == (True, is_truncated)
     assert state["completion"][0]["content"] == "first"
-
-
-@pytest.mark.parametrize("limit", [8, 10])
-async def test_a_cap_of_completion_tokens_ends_the_rollout(limit: int) -> None:
-    env = Talk(dataset=[ROW])
-    env.set_max_total_completion_tokens(limit)
-    state = await rolled_out(env, *[response("x", usage=(1, 5))] * 4)
-    assert (state["stop_condition"], len(state["trajectory"])) == ("max_total_completion_tokens_reached", 2)
-
-
-async def test_string_env_response_becomes_a_text_message_that_reaches_a_chat_api_as_a_user_message(server: ModelServer) -> None:
-    class Texts(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> Any:
-            return "more"
-
-    (output,) = (await Texts(dataset=[ROW], max_turns=2).evaluate(asking(server.openai_url), "echo"))["outputs"]
-    assert output["completion"][1] == {"role": "text", "content": "more"}
-    assert server.requests[-1].body["messages"][-1] == {"role": "user", "content": "more"}
 
 
 @pytest.mark.parametrize(

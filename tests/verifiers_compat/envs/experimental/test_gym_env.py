@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import verifiers_compat as vf
@@ -22,7 +21,7 @@ from tests.verifiers_compat.environments import Countdown
 from tests.verifiers_compat.models import Model, evaluated, rolled_out, texts
 from tests.verifiers_compat.test_two_faces import comparable
 from verifiers_compat.envs.experimental.gym_env import EpisodicSumRubric, normalize_reset, normalize_step, sum_step_rewards
-from vfgym.errors import ConfigurationError, EpisodeNotPicklable, UnknownArgument
+from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient, check_environment
 
 
@@ -183,17 +182,6 @@ def test_a_game_gives_the_same_bare_rolled_out_and_stepped(name: str) -> None:
     env.close()
 
 
-@settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), actions=st.lists(st.sampled_from("0123"), min_size=1, max_size=12))
-def test_any_moves_give_the_same_rewards_bare_and_rolled_out(seed: int, actions: list[str]) -> None:
-    game = GAMES["FrozenLake"]._replace(limit=len(actions))
-    bare = native(game, seed, actions)
-    client = ScriptedClient(actions)
-    output = wrapped(game).generate_sync([{"answer": str(seed)}], client, "m", state_columns=["trajectory"])["outputs"][0]
-    assert [step["reward"] for step in output["trajectory"]] == bare.rewards
-    assert client.calls == len(bare.rewards)
-
-
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("independent", [False, True])
 def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independent: bool) -> None:
@@ -253,11 +241,6 @@ async def test_datasets_can_be_asked_for_on_a_running_loop() -> None:
     assert list(env.get_dataset()["answer"]) == ["0", "1"]
     outputs = (await env.evaluate(ScriptedClient(["stop"]), "m"))["outputs"]
     assert [output["answer"] for output in outputs] == ["3", "5"]
-
-
-def test_an_author_may_choose_the_rows_of_an_evaluation() -> None:
-    outputs = Chosen(Dice, num_eval_episodes=4).evaluate_sync(ScriptedClient(["stop"]), "m")["outputs"]
-    assert [output["answer"] for output in outputs] == ["1001", "1003"]
 
 
 def test_the_dataset_can_be_replaced() -> None:
@@ -376,20 +359,6 @@ def test_the_last_move_of_a_limited_game_counts() -> None:
     assert vf.GymEnv(Dice).max_turns == 1000
 
 
-class Limited(Dice):
-    def step(self, action: str) -> tuple[int, float, bool, dict[str, Any]]:
-        return 0, 1.0, True, {"TimeLimit.truncated": action == "wait"}
-
-
-def test_the_older_api_says_in_its_info_that_a_limit_ended_an_episode() -> None:
-    env = vf.GymEnv(Limited)
-    for action, flags in (("wait", (False, True)), ("go", (True, False))):
-        env.reset(seed=0)
-        outcome = env.step(action)
-        assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*flags, "is_done")
-    env.close()
-
-
 class Broken(Dice):
     def step(self, action: str) -> Any:
         if action == "throw":
@@ -431,44 +400,6 @@ def test_a_reset_that_takes_no_seed_is_seeded_before(make: Callable[[], Any]) ->
     assert [(output["reward"], output["error"]) for output in outputs] == [(output["reward"], None) for output in expected]
 
 
-def test_a_game_that_takes_no_seed_at_all_is_played() -> None:
-    class Bare:
-        def reset(self) -> str:
-            return "go"
-
-        def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
-            return "gone", 1.0, True, {}
-
-    env = vf.GymEnv(Bare)
-    for seed in range(2):
-        conversation, _ = env.reset(seed=seed)
-        assert conversation[0].content == "go"
-        assert env.step("x").reward == 1.0
-    env.close()
-
-
-def test_a_game_needs_no_close() -> None:
-    class Bare:
-        def reset(self, seed: int) -> str:
-            return "go"
-
-        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-            return "gone", 1.0, True, False, {}
-
-    env = vf.GymEnv(Bare)
-    env.reset(seed=0)
-    assert env.step("x").reward == 1.0
-    env.close()
-
-
-def test_the_model_can_be_shown_the_last_moves_only() -> None:
-    env = vf.GymEnv(Dice, {"faces": 1}, history=1)
-    model = Model(lambda number, state: "stop" if number == 3 else "throw")
-    output = env.generate_sync([{"answer": "0"}], model, "m")["outputs"][0]
-    assert [len(prompt) for prompt in model.prompts] == [1, 3, 3, 3]
-    assert texts(output["completion"], "user") == ["2", "3", "4", "4"]
-
-
 def test_completion_style_prompts_are_text() -> None:
     env = vf.GymEnv(Dice, message_type="completion")
     conversation, _ = env.reset(seed=0)
@@ -496,12 +427,6 @@ def test_every_promise_of_a_chat_environment_holds(make: Callable[[], vf.GymEnv]
     assert broken == []
 
 
-def test_it_is_a_gymnasium_environment() -> None:
-    env = make_lake()
-    check_env(env, skip_render_check=True)
-    env.close()
-
-
 def test_an_episode_goes_on_in_a_pickled_copy() -> None:
     env = make_lake()
     env.reset(seed=3)
@@ -509,20 +434,6 @@ def test_an_episode_goes_on_in_a_pickled_copy() -> None:
     copied = pickle.loads(pickle.dumps(env))
     for action in ("1", "2", "0"):
         assert copied.step(action)[:4] == env.step(action)[:4]
-    env.close()
-    copied.close()
-
-
-def test_a_game_that_is_copied_as_a_new_one_is_not_copied_in_the_middle() -> None:
-    """Gymnasium's Box2D games know only what they were made with when they are unpickled."""
-    pytest.importorskip("Box2D")
-    env = vf.GymEnv(gymnasium.make, {"id": "LunarLander-v3"}, action_parser=int, max_episode_steps=1)
-    env.reset(seed=3)
-    with pytest.raises(EpisodeNotPicklable, match="LunarLander is pickled and copied by the arguments of its constructor only"):
-        pickle.dumps(env)
-    env.step("0")
-    copied = pickle.loads(pickle.dumps(env))
-    assert copied.reset(seed=4)[0] == env.reset(seed=4)[0]
     env.close()
     copied.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 import sys
@@ -35,14 +34,6 @@ def server() -> Iterator[StandIn]:
 def tools() -> Iterator[StandIn]:
     with serving(StandIn("mcp")) as stand_in:
         yield stand_in
-
-
-def test_the_documented_arguments_are_there_and_in_their_order() -> None:
-    signature = inspect.signature(vf.OpenEnvEnv)
-    positional = [name for name, each in signature.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
-    assert positional == ["openenv_project", "num_train_examples", "num_eval_examples", "seed", "prompt_renderer", "max_turns", "rubric"]
-    defaults = [signature.parameters[name].default for name in positional[1:]]
-    assert defaults == [100, 50, 0, None, -1, None]
 
 
 def test_rows_have_what_the_server_shows_first_and_the_seed(server: StandIn) -> None:

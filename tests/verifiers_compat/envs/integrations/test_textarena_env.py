@@ -13,7 +13,6 @@ import pytest
 import verifiers_compat as vf
 from tests.verifiers_compat.models import Model, texts
 from tests.verifiers_compat.test_two_faces import comparable
-from vfgym.agents import RandomAgent
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient, check_environment
 from vfgym.wrappers.pettingzoo import to_pettingzoo
@@ -287,14 +286,6 @@ def test_opponents_are_told_the_form_of_answers_and_keep_to_it() -> None:
     assert "the opponent at the seat of 1 found no valid move in 3 answers" in env.step(guess("[4]")).info["error"]
 
 
-@pytest.mark.parametrize("parser", [vf.Parser(), vf.MaybeThinkParser(), vf.Parser(vf.extract_boxed_answer)])
-def test_random_opponents_need_no_form(parser: vf.Parser) -> None:
-    env = vf.TextArenaEnv("TicTacToe-v0", num_train_examples=1, seat=1, parser=parser)
-    observation, _ = env.reset(seed=0)
-    assert "[Player 0] [" in observation[-1].content
-    env.close()
-
-
 def test_the_form_holds_for_the_agents_of_pettingzoo() -> None:
     pytest.importorskip("pettingzoo")
     aec = to_pettingzoo(vf.TextArenaEnv("TicTacToe-v0", num_train_examples=1))
@@ -310,19 +301,6 @@ def test_the_form_holds_for_the_agents_of_pettingzoo() -> None:
     for agent in aec.agent_iter():
         over = any(aec.last()[2:4])
         aec.step(None if over else aec.action_space(agent).sample())
-
-
-def test_an_agent_that_plays_at_random_finds_moves() -> None:
-    env = vf.TextArenaEnv("TicTacToe-v0", num_train_examples=3)
-    agent = RandomAgent(seed=1).for_episode(env)
-    conversation, info = env.reset(seed=0)
-    for _ in range(9):
-        conversation, _, terminated, _, info = env.step(agent(conversation, info))
-        if terminated:
-            break
-    assert terminated
-    assert not info["game_info"]["invalid_move"]
-    env.close()
 
 
 def test_an_episode_goes_on_in_a_pickled_copy() -> None:
