@@ -1,36 +1,48 @@
-"""The decorators take their arguments in the documented order."""
+"""The decorators mark methods, with their arguments in the documented order, too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import verifiers_compat as vf
+from verifiers_compat import decorators
+from verifiers_compat.decorators import discover_decorated
+
+NAMES = {
+    "stop": ("priority",),
+    "setup": ("priority",),
+    "advantage": ("priority",),
+    "teardown": ("priority",),
+    "cleanup": ("priority", "stage"),
+    "update": ("priority", "stage"),
+    "metric": ("priority", "stage"),
+    "reward": ("weight", "priority", "stage"),
+}
+"""The arguments of each decorator, in order."""
+VALUES = {"priority": 10, "stage": "group", "weight": 0.5}
+DEFAULTS = {"priority": 0, "stage": "rollout", "weight": 1.0}
 
 
-@pytest.mark.parametrize(
-    ("mark", "arguments"),
-    [(vf.stop, (10,)), (vf.cleanup, (10, "rollout")), (vf.teardown, (10,)), (vf.metric, (10, "rollout")), (vf.reward, (0.5, 10))],
-)
-def test_decorators_take_their_arguments_in_the_documented_order(mark: Any, arguments: tuple[Any, ...]) -> None:
+def marked(decorate: Any, name: str) -> Any:
+    """Return the mark that a decorator leaves on a method."""
+
     def method(self: Any, state: Any) -> bool:
         return True
 
-    def of(cls: Callable[..., Any]) -> Any:
-        holder = type("Holder", (), {"method": cls})
-        return vf_marks(holder(), mark)
-
-    def other(self: Any, state: Any) -> bool:
-        return True
-
-    names = ("weight", "priority", "stage") if mark is vf.reward else ("priority", "stage")
-    assert of(mark(method, *arguments)) == of(mark(**dict(zip(names, arguments, strict=False)))(other))
+    [found] = discover_decorated(type("Holder", (), {"method": decorate(method)})(), name)  # type: ignore[arg-type]
+    return found.mark  # type: ignore[attr-defined]
 
 
-def vf_marks(holder: object, mark: Any) -> list[Any]:
-    from verifiers_compat.decorators import discover_decorated
-
-    name = next(name for name in ("stop", "cleanup", "teardown", "metric", "reward") if getattr(vf, name) is mark)
-    return [each.mark for each in discover_decorated(holder, name)]  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_taken_in_order_and_by_name_and_have_their_defaults(name: str) -> None:
+    decorator, arguments = getattr(decorators, name), NAMES[name]
+    values = {argument: VALUES[argument] for argument in arguments}
+    by_name, in_order = marked(decorator(**values), name), marked(lambda method: decorator(method, *values.values()), name)
+    assert by_name == in_order
+    assert {argument: getattr(by_name, argument) for argument in arguments} == values
+    bare = marked(decorator, name)
+    assert {argument: getattr(bare, argument) for argument in arguments} == {argument: DEFAULTS[argument] for argument in arguments}
+    assert bare == marked(decorator(), name)
+    assert getattr(vf, name) is decorator

@@ -119,19 +119,6 @@ async def test_a_program_that_ends_well_before_it_asks_is_scored(caplog: pytest.
     assert "before it asked its model anything" in caplog.text
 
 
-def test_errors_that_may_pass_are_told_from_those_that_stay() -> None:
-    from verifiers_compat.envs.experimental import sandbox_mixin
-    from verifiers_compat.envs.sandbox_env import AdvancedConfigs, CommandTimeoutError
-
-    passing, lasting = vf.SandboxError("no room"), vf.SandboxError("its programs used up its memory")
-    lasting.failure_cause = "policy"
-    cases = {passing: (True, True), lasting: (False, False), ValueError(): (False, False), CommandTimeoutError("a", "b", 1): (False, True)}
-    for error, expected in cases.items():
-        told = sandbox_mixin.is_retryable_sandbox_api_error(error), sandbox_mixin.is_retryable_sandbox_read_error(error)
-        assert (type(error), told) == (type(error), expected)
-    assert AdvancedConfigs(region="eu").model_dump() == {"region": "eu"}
-
-
 async def test_a_program_that_fails_is_an_agent_error() -> None:
     state = await rolled_out(vf.CliAgentEnv("exit 5", dataset=ROWS), "never")
     assert isinstance(state["error"], AgentError)
