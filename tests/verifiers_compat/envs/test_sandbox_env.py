@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 
+import verifiers_compat as vf
 from tests.agent_programs import needs_sandbox
 from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
-from verifiers_compat.alias import install, uninstall
-from vfgym import sandboxes
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
-from vfgym.sandboxes import SandboxSpec, stand_ins
+from vfgym.sandboxes import stand_ins
 
 pytestmark = needs_sandbox
 
 ROWS = Dataset.from_list([{"question": "Make the tests pass.", "answer": "7", "info": {"number": 7}}])
 
 
-@pytest.fixture(scope="module")
-def vf() -> Iterator[Any]:
-    """The package as published environments import it."""
-    install()
-    import verifiers
-
-    yield verifiers
-    uninstall()
-
-
 def bash(*commands: str) -> dict[str, Any]:
     return calling(*(("bash", {"command": command}) for command in commands))
 
 
-def python(code: str) -> dict[str, Any]:
-    return calling(("python", {"code": code}))
-
-
-async def test_commands_are_answered_in_the_documented_texts(vf: Any) -> None:
+async def test_commands_are_answered_in_the_documented_texts() -> None:
     """§ SandboxEnv: the documented signature, tool, texts, states and metrics."""
     env = vf.SandboxEnv(
         sandbox_name="mine",
@@ -70,7 +54,7 @@ async def test_commands_are_answered_in_the_documented_texts(vf: Any) -> None:
     assert (row["metrics"]["sandbox_ready_wait_time"] > 0, row["error"], sandboxes_in_use()) == (True, None, [])
 
 
-async def test_a_published_kind_of_subclass(vf: Any, tmp_path: Path) -> None:
+async def test_a_published_kind_of_subclass(tmp_path: Path) -> None:
     """Tools that call bash, files that are uploaded, an image of the row, and what `post_rollout` keeps for the reward."""
     (tmp_path / "test.sh").write_text("test -e /app/number.txt && cat /app/number.txt")
 
@@ -112,8 +96,8 @@ async def test_a_published_kind_of_subclass(vf: Any, tmp_path: Path) -> None:
     assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
 
 
-async def test_the_client_works_in_sandboxes_of_its_own_too(vf: Any, tmp_path: Path) -> None:
-    from verifiers.envs.sandbox_env import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
+async def test_the_client_works_in_sandboxes_of_its_own_too(tmp_path: Path) -> None:
+    from verifiers_compat.envs.sandbox_env import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
 
     client = ThreadedAsyncSandboxClient(max_workers=5)
     made = await client.create(CreateSandboxRequest(name="mine", memory_gb=1))
@@ -138,50 +122,6 @@ async def test_the_client_works_in_sandboxes_of_its_own_too(vf: Any, tmp_path: P
         await client.execute_command(made.id, "true")
 
 
-async def test_creating_is_tried_again_and_what_fails_is_recorded(vf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from verifiers.envs.sandbox_env import SandboxCreationError
-
-    create, attempts = sandboxes.create, []
-
-    async def fail(spec: Any, backend: Any = None) -> Any:
-        attempts.append(spec)
-        if len(attempts) < 3:
-            raise vf.SandboxError("no room")
-        return await create(spec, backend=backend)
-
-    monkeypatch.setattr(sandboxes, "create", fail, raising=False)
-    env = vf.SandboxEnv(dataset=ROWS, max_retries=3, base_delay=0.0)
-    assert texts((await rolled_out(env, bash("echo a"), "done"))["completion"]) == ["a"]
-    attempts.clear()
-    state = await rolled_out(vf.SandboxEnv(dataset=ROWS, max_retries=2, base_delay=0.0), "never")
-    assert isinstance(state["error"], SandboxCreationError)
-    assert isinstance(state["error"], vf.InfraError)
-    assert (len(attempts), state["trajectory"], str(state["error"])) == (2, [], "a sandbox could not be created: no room")
-    with pytest.raises(ConfigurationError, match="max_retries must be the number of attempts"):
-        vf.SandboxEnv(dataset=ROWS, max_retries=0)
-
-
-async def test_a_rollout_may_end_its_sandbox_itself(vf: Any) -> None:
-    class Hasty(vf.SandboxEnv):
-        @vf.cleanup(priority=10)
-        async def hurry(self, state: Any) -> None:
-            await self.destroy_sandbox(state)
-
-        async def post_rollout(self, state: Any) -> None:
-            state["looked"] = state.get("looked", 0) + 1
-
-    state = await rolled_out(Hasty(dataset=ROWS), "done")
-    assert (state["looked"], sandboxes_in_use()) == (1, [])
-
-
-async def test_a_rollout_that_was_not_ended_is_torn_down(vf: Any) -> None:
-    env = vf.SandboxEnv(dataset=ROWS)
-    made = await env.open_sandbox(SandboxSpec())
-    assert env.active_sandboxes == {made.id}
-    await env.teardown_sandboxes()
-    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -192,13 +132,13 @@ async def test_a_rollout_that_was_not_ended_is_torn_down(vf: Any) -> None:
         ({"backend": "bwrp"}, "Did you mean `bwrap`"),
     ],
 )
-def test_what_sandboxes_do_not_offer_is_refused_at_construction(vf: Any, arguments: dict[str, Any], said: str) -> None:
+def test_what_sandboxes_do_not_offer_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     for cls in (vf.SandboxEnv, vf.PythonEnv):
         with pytest.raises(ConfigurationError, match=said):
             cls(**{"dataset": ROWS, "backend": "bwrap", **arguments})
 
 
-async def test_this_machine_stands_for_images_of_systems_and_languages_and_says_so_once(vf: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_this_machine_stands_for_images_of_systems_and_languages_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     """§ SandboxEnv without an engine: what is asked of a machine is what this one has."""
     stand_ins._tell.cache_clear()
     image = "python:3.12.1-slim"
@@ -212,7 +152,7 @@ async def test_this_machine_stands_for_images_of_systems_and_languages_and_says_
     assert texts((await rolled_out(plain, bash("echo a"), "done"))["completion"]) == ["a"]
 
 
-async def test_an_image_of_a_row_needs_an_engine(vf: Any) -> None:
+async def test_an_image_of_a_row_needs_an_engine() -> None:
     class Images(vf.SandboxEnv):
         def get_sandbox_request(self, state: Any) -> Any:
             return self.sandbox_request.model_copy(update={"docker_image": "acme/seven"})
@@ -225,42 +165,7 @@ async def test_an_image_of_a_row_needs_an_engine(vf: Any) -> None:
 # PythonEnv
 
 
-async def test_python_keeps_its_state(vf: Any) -> None:
-    """§ PythonEnv: a persistent REPL, with the documented texts, states and metrics."""
-    env = vf.PythonEnv(pip_install_packages="", max_startup_wait_seconds=60, dataset=ROWS, max_turns=9)
-    assert isinstance(env, vf.SandboxEnv)
-    assert [(tool.name, list(tool.parameters["properties"])) for tool in env.tool_defs] == [("python", ["code"])]
-    state = await rolled_out(env, python("print('a')\nx = 7"), python("x"), python("y"), "7")
-    first, second, third = texts(state["completion"])
-    assert (first, second) == ("a", "Out[2]: 7")
-    assert third.endswith("NameError: name 'y' is not defined")
-    assert state["python_state"]["execution_count"] == 3
-    [row] = await evaluated(env, "7")
-    assert {"python_ready_wait_time", "sandbox_ready_wait_time", "python_calls"} < row["metrics"].keys()
-
-
-async def test_errors_of_python_have_their_documented_names(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from verifiers.envs.python_env import PythonWorkerDeadError, PythonWorkerNotReadyError, PythonWorkerRequestError
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    state = await rolled_out(vf.PythonEnv("--no-such-option-of-pip", dataset=ROWS), "never")
-    assert isinstance(state["error"], PythonWorkerNotReadyError)
-    assert "no such option: --no-such-option-of-pip" in str(state["error"])
-    state = await rolled_out(vf.PythonEnv("", max_startup_wait_seconds=1e-9, dataset=ROWS), "never")
-    assert isinstance(state["error"], PythonWorkerNotReadyError)
-    assert issubclass(PythonWorkerDeadError, vf.SandboxError)
-    assert issubclass(PythonWorkerRequestError, vf.SandboxError)
-    assert sandboxes_in_use() == []
-
-
-def test_the_documented_defaults_are_kept_and_installed_when_an_episode_begins(vf: Any) -> None:
-    env = vf.PythonEnv(dataset=ROWS)
-    assert (env.pip_install_packages, env.max_startup_wait_seconds) == ("numpy sympy scipy", 30)
-    assert (env.sandbox_request.name, env.sandbox_request.docker_image) == ("python-env", "python:3.11-slim")
-    assert (env.sandbox_spec.memory_mb, env.sandbox_spec.disk_mb, env.sandbox_spec.network) == (2048, 5120, None)
-
-
-def test_a_rollout_environment_is_stepped_too(vf: Any) -> None:
+def test_a_rollout_environment_is_stepped_too() -> None:
     env = vf.SandboxEnv(dataset=ROWS)
     env.reset(seed=0)
     observation, *_ = env.step(bash("echo a"))

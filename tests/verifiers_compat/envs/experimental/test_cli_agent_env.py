@@ -10,7 +10,6 @@ from datasets import Dataset
 
 import verifiers_compat as vf
 from tests.agent_programs import LIBRARY, TALK, needs_sandbox
-from tests.harbor_tasks import TASKS, make_tasks
 from tests.verifiers_compat.models import evaluated, roles, rolled_out
 from verifiers_compat.envs.experimental.cli_agent_env import AgentError
 from vfgym.envs.sandboxed import sandboxes_in_use
@@ -126,16 +125,6 @@ async def test_a_program_that_fails_is_an_agent_error() -> None:
     assert (state["agent_exit_code"], state["trajectory"]) == (5, [])
 
 
-async def test_harbor_tasks_are_rows_with_documented_fields(tmp_path: Path) -> None:
-    env = vf.HarborEnv(None, make_tasks(tmp_path, "greet", "link"), tasks=["greet"], agent="oracle", backend="bwrap")
-    [row] = env.get_dataset()
-    assert row["prompt"] == [{"role": "user", "content": TASKS["greet"][0]}]
-    assert (row["info"]["task_name"], row["info"]["task_dir"]) == ("greet", str(tmp_path / "greet"))
-    assert row["info"]["config"]["task"]["name"] == "acme/greet"
-    [output] = await evaluated(env)
-    assert (output["reward"], output["metrics"]["harbor_reward"], output["error"]) == (1.0, 1.0, None)
-
-
 def test_both_are_where_published_environments_import_them_from() -> None:
     from verifiers_compat.envs import experimental
     from verifiers_compat.envs.experimental import cli_agent_env, harbor_env
@@ -158,5 +147,3 @@ def test_both_are_where_published_environments_import_them_from() -> None:
 def test_what_sandboxes_do_not_offer_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         vf.CliAgentEnv("agent", dataset=ROWS, backend="bwrap", **arguments)
-    with pytest.raises(ConfigurationError, match="MCP servers are not offered"):
-        vf.HarborEnv("agent", dataset_path=".", mcp_launch_commands={"a": "b"})

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset
 
+import verifiers_compat as vf
 from tests.agent_programs import needs_sandbox
 from tests.verifiers_compat.models import Model, calling, evaluated, rolled_out, texts
-from verifiers_compat.alias import install, uninstall
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import SandboxSpec
@@ -27,23 +26,13 @@ answer["ready"] = True
 """
 
 
-@pytest.fixture(scope="module")
-def vf() -> Iterator[Any]:
-    """The package as published environments import it."""
-    install()
-    import verifiers
-
-    yield verifiers
-    uninstall()
-
-
 def right(state: Any, answer: str) -> float:
     return float(state["final_answer"] == answer)
 
 
-async def test_a_documented_environment_is_generated_and_stepped_alike(vf: Any) -> None:
+async def test_a_documented_environment_is_generated_and_stepped_alike() -> None:
     """§ RLMEnv: the seeds' signature, the reward of the final answer, and the same states from both sides."""
-    from verifiers.envs.experimental.rlm_env import RLMEnv
+    from verifiers_compat.envs.experimental.rlm_env import RLMEnv
 
     assert vf.RLMEnv is RLMEnv
     env = vf.RLMEnv(
@@ -82,7 +71,7 @@ async def test_a_documented_environment_is_generated_and_stepped_alike(vf: Any) 
     assert sandboxes_in_use() == []
 
 
-async def test_hooks_and_the_system_prompt_are_those_of_packages(vf: Any) -> None:
+async def test_hooks_and_the_system_prompt_are_those_of_packages() -> None:
     """The sandbox is asked for and prepared; a system prompt takes the place of what is said of the REPL."""
 
     class Prepared(vf.RLMEnv):
@@ -102,7 +91,7 @@ async def test_hooks_and_the_system_prompt_are_those_of_packages(vf: Any) -> Non
     assert texts(state["completion"])[0].endswith("llm_batch: not found")
 
 
-async def test_sub_calls_are_answered_as_a_package_answers_them(vf: Any) -> None:
+async def test_sub_calls_are_answered_as_a_package_answers_them() -> None:
     """An override of `_run_sub_llm` changes what is asked, or asks nobody; both are counted."""
 
     class Answering(vf.RLMEnv):
@@ -124,7 +113,7 @@ async def test_sub_calls_are_answered_as_a_package_answers_them(vf: Any) -> None
     assert (counts.sub_turns, counts.sub_prompt_tokens, counts.sub_completion_tokens) == (2, 3, 2)
 
 
-async def test_files_are_kept_where_that_is_asked_for(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_are_kept_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     class Looking(vf.RLMEnv):
@@ -140,7 +129,7 @@ async def test_files_are_kept_where_that_is_asked_for(vf: Any, tmp_path: Path, m
     assert ("rlm_fs_root" in state, sorted(tmp_path.iterdir())) == (False, before)
 
 
-def test_what_is_not_offered_is_refused(vf: Any) -> None:
+def test_what_is_not_offered_is_refused() -> None:
     for name, value in {
         "enable_summarization": True,
         "sub_max_completion_tokens": 9,

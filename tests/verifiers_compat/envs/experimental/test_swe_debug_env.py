@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import verifiers_compat as vf
 from tests.agent_programs import needs_sandbox
 from tests.verifiers_compat.models import evaluated, rolled_out
-from verifiers_compat.alias import install, uninstall
 from verifiers_compat.envs.experimental.composable import SandboxSpec, SandboxTaskSet
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, HookMissing
 
 pytestmark = needs_sandbox
-
-
-@pytest.fixture(scope="module")
-def vf() -> Iterator[Any]:
-    """The package as published environments import it."""
-    install()
-    import verifiers
-
-    yield verifiers
-    uninstall()
 
 
 class Repairs(SandboxTaskSet):
@@ -65,7 +54,7 @@ class Repairs(SandboxTaskSet):
         ({"debug_step": "script", "debug_script": "sed -i s/-/+/ add.py\necho $0"}, 1.0, (0, "/tmp/debug.sh\n")),
     ],
 )
-async def test_each_step_is_done_tested_and_scored_without_a_model(vf: Any, arguments: Any, score: float, printed: Any) -> None:
+async def test_each_step_is_done_tested_and_scored_without_a_model(arguments: Any, score: float, printed: Any) -> None:
     env = vf.SWEDebugEnv(Repairs(), **arguments)
     state = await rolled_out(env, "never")
     assert (state["score"], state["stop_condition"], state["trajectory"]) == (score, "debug_completed", [])
@@ -77,7 +66,7 @@ async def test_each_step_is_done_tested_and_scored_without_a_model(vf: Any, argu
     assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
 
 
-async def test_set_up_and_tests_can_be_left_out_and_outputs_are_cut(vf: Any) -> None:
+async def test_set_up_and_tests_can_be_left_out_and_outputs_are_cut() -> None:
     env = vf.SWEDebugEnv(
         Repairs(), run_setup=False, run_tests=False, debug_step="command", debug_command="ls; echo 12345", output_tail_chars=4
     )
@@ -85,14 +74,14 @@ async def test_set_up_and_tests_can_be_left_out_and_outputs_are_cut(vf: Any) -> 
     assert (state["debug_output"], "test_output" in state, "score" in state) == ("345\n", False, False)
 
 
-def test_a_debugger_is_reset_and_stepped_too(vf: Any) -> None:
+def test_a_debugger_is_reset_and_stepped_too() -> None:
     env = vf.SWEDebugEnv(Repairs())
     env.reset(seed=0)
     *_, reward, terminated, _, _ = env.step("nobody asked")
     assert (reward, terminated, sandboxes_in_use()) == (1.0, True, [])
 
 
-def test_bad_input_is_refused(vf: Any) -> None:
+def test_bad_input_is_refused() -> None:
     for arguments, said in (
         ({"debug_step": "gold"}, "debug_step must be one of none, gold_patch, command, script, got 'gold'. Did you mean `gold_patch`"),
         ({"debug_step": "command"}, "needs a debug_command"),
@@ -103,31 +92,3 @@ def test_bad_input_is_refused(vf: Any) -> None:
             vf.SWEDebugEnv(Repairs(), **arguments)
     with pytest.raises(HookMissing, match="must write get_instruction"):
         vf.SWEDebugEnv(SandboxTaskSet([{"info": {}}]))
-
-
-async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them(vf: Any) -> None:
-    from verifiers.envs.experimental.sandbox_mixin import CreateSandboxRequest, SandboxMixin, SandboxSetupError
-
-    class Mine(SandboxMixin, vf.SingleTurnEnv):
-        def __init__(self) -> None:
-            super().__init__(dataset=[{"question": "?"}])
-            self.init_sandbox_client(max_retries=2, base_delay=0.0, sandbox_creations_per_minute=128)
-
-        async def post_sandbox_setup(self, state: Any) -> None:
-            if state.get("fails"):
-                raise ValueError("no")
-            await self.upload_content(state["sandbox_id"], "a", "/data/a.txt")
-
-    env, state = Mine(), vf.State()
-    made = await env.create_sandbox(state, CreateSandboxRequest(name="mine", memory_gb=1, disk_size_gb=1))
-    assert (state["sandbox"].id, env.active_sandboxes) == (made, {made})
-    await env.upload_bundle(made, {"b/c.txt": "c"}, "/data")
-    assert [await env.read_file(made, path) for path in ("/data/a.txt", "/data/b/c.txt", "/no")] == ["a", "c", None]
-    ran = await env.run_background_job(state, "cat a.txt", timeout=60, working_dir="/data")
-    assert (ran.completed, ran.exit_code, ran.stdout) == (True, 0, "a")
-    await env.delete_sandbox(made)
-    with pytest.raises(SandboxSetupError, match="no"):
-        await env.create_sandbox(vf.State(fails=True), CreateSandboxRequest(name="mine"))
-    assert len(sandboxes_in_use()) == 1
-    env.close()
-    assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
