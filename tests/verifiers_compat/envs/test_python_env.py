@@ -42,7 +42,7 @@ async def main():
     options = {"max_concurrent": at_once, "results_path": path, "save_results": True, "on_progress": report}
     if backend == "bwrap":
         env = vf.PythonEnv("", dataset=rows, rubric=vf.Rubric(right), backend=backend)
-        await env.generate(env.get_dataset(), client, "m", **options)
+        await env.generate(rows, client, "m", **options)
     else:  # where folders are left too
         env = vfgym.PythonEnv(dataset=rows, rubric=vfgym.Rubric(right), backend=backend)
         await vfgym.aevaluate(env, vfgym.ModelAgent(client, "m"), resume=True, progress=False, **options)
@@ -60,7 +60,7 @@ def compute(request: ModelRequest) -> Any:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 @pytest.mark.parametrize("backend", ["bwrap", pytest.param("unsafe", marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize(("count", "at_once"), [(24, 8), pytest.param(500, 64, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("count", "at_once"), [(9, 3), pytest.param(500, 64, marks=pytest.mark.exhaustive)])
 async def test_a_killed_run_is_resumed_and_leaves_nothing(backend: str, count: int, at_once: int, tmp_path: Path) -> None:
     need(backend)
     folder, path = tmp_path / "temporary", tmp_path / "run"
