@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 
 import verifiers_compat as vf
 from tests.interruptions import ctrl_c
-from tests.programs import run_python
 from tests.verifiers_compat.environments import asking
 from tests.verifiers_compat.gepa.planted import (
     NUM_ROLLOUTS,
@@ -28,9 +28,9 @@ from tests.verifiers_compat.gepa.planted import (
     writer,
 )
 from verifiers_compat.gepa import OptimizedPrompt, optimize_prompt
-from vfgym.errors import ConfigurationError, ModelError
+from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.messages import content_text
-from vfgym.model_server import ModelRequest, ModelServer, Reply, RequestRefused, scripted
+from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, scripted
 from vfgym.results import ResultsError, load_results
 
 
@@ -97,7 +97,7 @@ def test_a_finished_run_asks_nobody_again_and_goes_on_with_a_larger_budget(tmp_p
         assert improve(server, max_calls=20).calls == server.num_requests - asked(server, "writer")
 
 
-@pytest.mark.parametrize("stops_at", [2, 6, 9, 13])
+@pytest.mark.parametrize("stops_at", [2, 9])
 def test_a_run_that_ctrl_c_stopped_comes_to_the_same_result(stops_at: int, tmp_path: Path) -> None:
     """Wherever it was stopped: only what was asked at that moment is asked twice."""
     with ctrl_c() as interrupt:
@@ -137,25 +137,6 @@ def test_the_same_seed_makes_the_same_choices() -> None:
     assert seen[0] == seen[1] != seen[2]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"reflection_model": "other"}, 'reflection_model is "writer" there and "other" here'),
-        ({"seed": 3}, "seed is 0 there and 3 here"),
-        ({"system_prompt": "Go."}, 'system_prompt is "Double the number." there'),
-        ({"num_train": 3}, "num_train is 4 there and 3 here"),
-        ({"env": doubles(env_id="mine")}, 'env_id is "SingleTurnEnv" there and "mine" here'),
-    ],
-)
-def test_a_directory_of_another_run_is_refused(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with serve() as server:
-        improve(server, run_dir=tmp_path)
-        num_requests = server.num_requests
-        with pytest.raises(ConfigurationError, match=f"holds another run: .*{message}"):
-            improve(server, run_dir=tmp_path, **changed)
-        assert server.num_requests == num_requests
-
-
 def test_other_examples_are_refused(tmp_path: Path) -> None:
     with serve() as server:
         improve(server, run_dir=tmp_path)
@@ -177,26 +158,7 @@ def test_a_directory_is_that_of_one_run_at_a_time(tmp_path: Path) -> None:
         assert improve(server, run_dir=tmp_path).best.score == 1.0
 
 
-def test_a_directory_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("precious")
-    with serve() as server, pytest.raises(ConfigurationError, match="holds no run that could go on"):
-        improve(server, run_dir=tmp_path)
-
-
 # What goes wrong
-
-
-def test_failed_rollouts_count_with_what_the_environment_declares() -> None:
-    def fails_at_six(request: ModelRequest) -> str:
-        if content_text(request.messages[-1]["content"]).startswith("6"):
-            raise RequestRefused(400, "no such number")
-        return player(request)
-
-    with serve(player=fails_at_six) as server:
-        result = improve(server)
-        assert result.best.scores == (1.0, 1.0, 0.0, 1.0)
-        assert result.failed_calls == sum(request.body["messages"][-1]["content"].startswith("6") for request in server.requests)
-        assert improve(server, doubles(failure_reward=-1.0)).best.scores == (1.0, 1.0, -1.0, 1.0)
 
 
 def test_a_run_without_answers_stops_and_goes_on(tmp_path: Path) -> None:
@@ -218,11 +180,6 @@ def test_a_refused_key_stops_a_run_at_once(refused: str) -> None:
             improve(server, max_concurrent=1)
         assert type(caught.value).__name__ == "AuthenticationError"
         assert asked(server, refused) == 1
-
-
-def test_a_reflecting_model_without_an_answer_stops_a_run() -> None:
-    with serve(writer=lambda request: Reply("", reasoning="Hm.")) as server, pytest.raises(ModelError, match="answered with no text"):
-        improve(server)
 
 
 def test_keys_are_not_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -248,35 +205,6 @@ def test_keys_are_not_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert result.best.prompt == f"Use Bearer ***. {WRITTEN}"
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"num_train": 0}, "num_train must be an integer from 1, got 0"),
-        ({"max_calls": True}, "max_calls must be an integer"),
-        ({"max_calls": 4}, "max_calls must be more than the 4 validation examples"),
-        ({"perfect_score": "high"}, "perfect_score must be a number"),
-        ({"state_columns": "feedback"}, "state_columns must be a list of names"),
-        ({"reflection_model": 3}, "reflection_model must be the name of a model"),
-        ({"env": 3}, "expected an environment"),
-    ],
-)
-def test_what_does_not_fit_is_said(given: dict[str, Any], message: str) -> None:
-    with serve() as server, pytest.raises(ConfigurationError, match=message):
-        improve(server, **given)
-
-
-def test_a_missing_package_is_named() -> None:
-    program = """
-        import sys
-        sys.modules["gepa"] = None
-        from verifiers_compat.gepa import optimize_prompt
-        optimize_prompt(None, None, "m")
-    """
-    assert (
-        "MissingExtra: improving a prompt (vf-gepa) needs an optional dependency: pip install 'vfgym[gepa]'" in run_python(program).stderr
-    )
-
-
 # What the reflecting model is shown
 
 
@@ -294,3 +222,33 @@ def test_state_columns_are_shown_to_the_reflecting_model() -> None:
 
     with serve(writer=reads) as server:
         assert improve(server, doubles(rubric=vf.Rubric(explains)), state_columns=["feedback"]).best.score == 1.0
+
+
+def test_what_does_not_fit_is_said() -> None:
+    """Before anybody is asked."""
+    with serve() as server:
+        for given, message in (
+            ({"max_calls": 4}, "max_calls must be more than the 4 validation examples"),
+            ({"num_train": 0}, "num_train must be an integer from 1, got 0"),
+            ({"env": 3}, "expected an environment"),
+        ):
+            with pytest.raises(ConfigurationError, match=message):
+                improve(server, **given)
+        assert server.num_requests == 0
+
+
+def test_the_run_of_other_settings_is_refused(tmp_path: Path) -> None:
+    """Those of the environment, those of the run, and the prompt that it begins with."""
+    with serve() as server:
+        improve(server, run_dir=tmp_path)
+        num_requests = server.num_requests
+        for changed in ({"seed": 3}, {"system_prompt": "Go."}, {"num_train": 3}, {"env": doubles(env_id="mine")}):
+            with pytest.raises(ConfigurationError, match="holds another run: "):
+                improve(server, run_dir=tmp_path, **changed)
+        assert server.num_requests == num_requests
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gepa", None)
+    with pytest.raises(MissingExtra, match=r"improving a prompt \(vf-gepa\) needs an optional dependency: pip install 'vfgym\[gepa\]'"):
+        optimize_prompt(None, None, "m")
