@@ -44,6 +44,7 @@ def values(folder: Path) -> dict[str, tuple[Any, Any, Any]]:
         "independent_scoring": (False, False, False),
         "max_retries": (4, 4, 4),
         "pass_threshold": (0.0, 0.0, 0.0),
+        "shard": ((0, 2), "0/2", [0, 2]),
         "state_columns": (iter(["prompt", "input"]), ["prompt", "input"], ["prompt", "input"]),
         "tags": (("a", "b"), ["a", "b"], ["a", "b"]),
         "limits": ({"tokens": 5}, {"tokens": 5}, {"tokens": 5}),
@@ -101,7 +102,7 @@ async def test_evaluate_plays_by_each_setting(setting: tuple[str, Any, Any, Any]
     name, argument, _, kept = setting
     if name == "both_seats":
         pytest.skip("a game for one player has one seat")
-    few = {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
+    few = {"num_examples": 2} if name == "shard" else {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
     outputs = await aevaluate(GAME, "random", progress=False, **{**few, name: argument})  # type: ignore[arg-type]
     assert outputs["metadata"]["spec"][name] == kept
 
@@ -128,6 +129,9 @@ def test_an_unknown_argument_is_a_type_error_with_what_was_meant() -> None:
         ("independent_scoring", 0, "independent_scoring must be True or False, got 0"),
         ("strict", 1, "strict must be True or False, got 1"),
         ("pass_threshold", "0.5", "pass_threshold must be a number, got '0.5'"),
+        ("shard", "3/3", "there is no shard 3 of 3: they are numbered from 0 to 2"),
+        ("shard", (-1, 3), "there is no shard -1 of 3"),
+        ("shard", "third", "shard must be the number of a part and how many there are, such as 0/3"),
         ("state_columns", "prompt", "state_columns must be a list of names"),
         ("tags", [""], r"tags must be a list of names, such as \['baseline'\], got \[''\]"),
         ("limits", {"tokens": 0}, "the limit tokens must be a positive integer, got 0"),
@@ -293,3 +297,39 @@ def test_the_command_keeps_no_second_copy_of_a_setting() -> None:
     """What a command does with runs is its own; how they go stands in their specs."""
     assert not set(EvalCommand.__dataclass_fields__) & set(RunSettings.model_fields)
     assert SpendingLimits() == RunSettings().limits
+
+
+# Parts of a run
+
+
+@pytest.mark.parametrize(
+    ("variables", "part"),
+    [
+        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_MIN": "1"}, (2, 4)),
+        ({"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "4"}, (0, 4)),
+        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, (1, 2)),
+        ({"JOB_COMPLETION_INDEX": "0", "JOB_COMPLETIONS": "5"}, (0, 5)),
+        # The tasks of an array job have numbers of their own.
+        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (1, 3)),
+    ],
+)
+def test_a_scheduler_says_which_part_is_played(variables: dict[str, str], part: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert RunSettings.of({"shard": "auto"}, "test").shard == part
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({}, "none of these pairs is set"),
+        ({"JOB_COMPLETION_INDEX": "0"}, "none of these pairs is set"),
+        ({"SLURM_PROCID": "one", "SLURM_NTASKS": "2"}, "must be numbers, got 'one' and '2'"),
+        ({"SLURM_PROCID": "2", "SLURM_NTASKS": "2"}, "there is no shard 2 of 2"),
+    ],
+)
+def test_a_scheduler_that_does_not_say_it_is_an_error(variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=message):
+        RunSettings.of({"shard": "auto"}, "test")

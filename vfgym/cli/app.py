@@ -38,6 +38,7 @@ from vfgym.cli.options import (
     Sandboxed,
     SavedGameDir,
     Select,
+    Shard,
     StateColumns,
     Tags,
     Vary,
@@ -116,6 +117,7 @@ def evaluate(
     split: Annotated[Literal["train", "eval"], typer.Option("--split", help="Which tasks to play.")] = "eval",
     example_ids: ExampleIds = "",
     both_seats: BothSeats = False,
+    shard: Shard = None,
     max_retries: MaxRetries = 0,
     state_columns: StateColumns = None,
     tags: Tags = None,
@@ -141,7 +143,7 @@ def evaluate(
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
     from vfgym.cli.eval import EvalCommand, run_evaluations
-    from vfgym.cli.evaluations import read_evaluations
+    from vfgym.cli.evaluations import is_run, read_evaluations
     from vfgym.limits import RolloutLimits, SpendingLimits
 
     options = {
@@ -159,6 +161,7 @@ def evaluate(
         "split": split,
         "example_ids": _parse_ids(example_ids),
         "both_seats": both_seats,
+        "shard": shard,
         "max_retries": max_retries,
         "state_columns": state_columns or [],
         "tags": tags or [],
@@ -180,7 +183,7 @@ def evaluate(
         as_json=as_json,
         output_dir=None if no_save else output_dir,
         resume=resume,
-        resumed_path=path,
+        resumed_path=path or (Path(target) if resume and is_run(target) else None),
         redo_errors=redo_errors,
         plot=plot,
         reducers=[name for given in reducers or () for name in given.split(",")],
@@ -206,6 +209,19 @@ def compare(
     from vfgym.cli.compare import print_comparison
 
     raise typer.Exit(print_comparison(runs, as_json=as_json))
+
+
+@app.command("merge")
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories of the parts (vfgym eval --shard).")],
+    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", metavar="DIR", help="The directory that gets the whole run.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Make one run of its parts, and say what is missing."""
+    from vfgym.cli.merge import merge_runs
+
+    raise typer.Exit(merge_runs(runs, output_dir, as_json=as_json))
 
 
 @app.command("score")

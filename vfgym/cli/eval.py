@@ -179,6 +179,7 @@ def _results_path(run: PlannedRun, command: EvalCommand, *, of_many: bool) -> Pa
         "num_examples": len(spec.example_ids or ()) or spec.num_examples,
         "rollouts_per_example": spec.rollouts_per_example * (2 if spec.both_seats else 1),
         "both_seats": spec.both_seats,
+        "shard": spec.shard and list(spec.shard),
         "env_args": spec.env_args or _registered_arguments(spec.env_id),
         "seed": spec.seed,
         "sampling_args": spec.sampling_args,

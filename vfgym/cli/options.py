@@ -41,6 +41,10 @@ NumExamples = Annotated[
 ExampleIds = Annotated[
     str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
 ]
+Shard = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="Play one of N parts, I from 0; auto: as Slurm or Kubernetes say. See vfgym merge."),
+]
 BothSeats = Annotated[bool, typer.Option("--both-seats", help="Play each game for two players once from either seat.")]
 MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]
 StateColumns = Annotated[
@@ -60,7 +64,12 @@ Reducers = Annotated[
     ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in PATH, or with the newest such run that is not finished.")]
-Evaluated = Annotated[str, typer.Argument(metavar="ID|FILE.toml", help="A registered id, or a file that names several evaluations.")]
+Evaluated = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID|FILE|RUN", help="A registered id, a file of evaluations (.toml), or the directory of a run, to be played again."
+    ),
+]
 Vary = Annotated[
     list[str] | None,
     typer.Option("--vary", metavar="NAME=A,B", help="Values of an argument of the environment, each played; repeatable: all combinations."),

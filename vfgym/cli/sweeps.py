@@ -203,6 +203,7 @@ def _facts(spec: RunSpec) -> dict[str, Any]:
         "--split": spec.split,
         "--example-ids": spec.example_ids or [],
         "--both-seats": spec.both_seats,
+        "--shard": spec.shard and list(spec.shard),
         **({} if spec.client is None else {"--sampling-args": spec.sampling_args}),
     }
 

@@ -13,6 +13,7 @@ from vfgym.results.export import Exported, export
 from vfgym.results.files import ResultsError, ResultsWriter
 from vfgym.results.fingerprints import fingerprint_of
 from vfgym.results.frames import dataframe
+from vfgym.results.merging import Merged, merge
 from vfgym.results.metadata import GenerateMetadata, GenerateOutputs, Run, VersionInfo
 from vfgym.results.reading import load_results
 from vfgym.results.reducing import Reduced, reduce_rollouts
@@ -28,6 +29,7 @@ __all__ = [
     "Exported",
     "GenerateMetadata",
     "GenerateOutputs",
+    "Merged",
     "ProcessedOutputs",
     "Reduced",
     "ResultsError",
@@ -42,6 +44,7 @@ __all__ = [
     "find_incomplete",
     "fingerprint_of",
     "load_results",
+    "merge",
     "processed_outputs",
     "push_to_hub",
     "reduce_rollouts",

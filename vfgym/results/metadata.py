@@ -84,6 +84,10 @@ class GenerateMetadata(Summary):
     """The name of that rubric, and the arguments that it was made with, where ``vfgym score`` was told them."""
     spec: NotRequired[dict[str, Any]]
     """The run as data, by which it can be played again (`vfgym.RunSpec`), where all that was played has a name."""
+    shard: NotRequired[list[int]]
+    """Which part of a run it is, where it is one, and how many parts there are."""
+    num_rollouts: NotRequired[int]
+    """How many rollouts a part has when it is done."""
     both_seats: NotRequired[bool]
     """Whether each game was played from both seats, where it was: `rollouts_per_example` counts both."""
 
@@ -131,6 +135,10 @@ class Run:
     """The limit that ended it."""
     tags: list[str] = field(default_factory=list)
     """Words by which it is found again."""
+    shard: tuple[int, int] | None = None
+    """Which part of a run it is, and how many parts there are; None for a whole one."""
+    num_rollouts: int | None = None
+    """How many rollouts it has when it is done; None where `num_examples` and `rollouts_per_example` say so."""
     spec: dict[str, Any] | None = None
     """The run as data, without secrets."""
     spent: Spending | None = None
@@ -182,6 +190,7 @@ class Run:
             **({"abandoned_requests": self.spent.abandoned} if self.spent is not None and self.spent.abandoned else {}),  # type: ignore[typeddict-item]
             "path_to_save": self.path_to_save,
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
+            **({"shard": list(self.shard), "num_rollouts": self.num_rollouts} if self.shard is not None else {}),  # type: ignore[typeddict-item]
             **({"tags": self.tags} if self.tags else {}),  # type: ignore[typeddict-item]
             **({"spec": self.spec} if self.spec is not None else {}),  # type: ignore[typeddict-item]
         }

@@ -36,10 +36,11 @@ SAME_SETTINGS = (
     "seed",
     "limits_each",
     "both_seats",
+    "shard",
 )
 """Metadata in which a run must agree with one that it goes on with."""
 
-_WITHOUT_MENTION: Mapping[str, Any] = {"both_seats": False, "scored_again": False}
+_WITHOUT_MENTION: Mapping[str, Any] = {"both_seats": False, "scored_again": False, "shard": None}
 """What is true of a run whose metadata say nothing else. One that was scored again is not gone on with: its rubric is another one."""
 
 _SAID_ANYWAY: Mapping[str, Mapping[str, Any]] = {"sampling_args": {"n": 1, "extra_body": {}}}

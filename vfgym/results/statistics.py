@@ -141,6 +141,9 @@ def statistics_of(
 
 def planned_rollouts(metadata: Mapping[str, Any]) -> int | None:
     """Return how many rollouts a run has when it is done, as its metadata say; None where they do not."""
+    planned = metadata.get("num_rollouts")
+    if isinstance(planned, int):
+        return planned
     examples, rollouts = metadata.get("num_examples"), metadata.get("rollouts_per_example")
     return examples * rollouts if isinstance(examples, int) and isinstance(rollouts, int) and examples >= 0 else None
 

@@ -139,6 +139,10 @@ async def aevaluate(
         )
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
+        if how.shard is not None:
+            groups = part_of(groups, how.shard, together=rollouts_per_example if in_groups else 1 if pairs is None else 2)
+        num_rollouts = sum(len(group.numbers) for group in groups)
+        run = dataclasses.replace(run, shard=how.shard, num_rollouts=num_rollouts)
         earlier = None
         if resume and run.path_to_save is not None:
             load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: fingerprint(example))
@@ -154,12 +158,12 @@ async def aevaluate(
             return StepPlayer(config, await bridge(replicas.take, defers_scoring=defers_scoring))
 
         done = [] if earlier is None else earlier.rows
-        num_workers = min(n for n in (inputs.num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
+        num_workers = min(n for n in (num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
         recorded = recorded_spending(begun)
         spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, recorded=recorded)
         run = dataclasses.replace(run, spent=spending.spent)
         progress_report = report_progress(
-            inputs.num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
+            num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
         )
         with spending.in_force(), Recorder(run, earlier, declared=declared) as recorder, progress_report as on_row:
 
@@ -216,6 +220,28 @@ def _identity(definition: ChatEnv, agent: Agent, env_id: str | None, env_args: d
         "base_url": "" if asked is None else asked.base_urls,
         "sampling_args": {} if asked is None else dict(asked.sampling_args),
     }
+
+
+def part_of(groups: list[GroupJob], shard: tuple[int, int], together: int) -> list[GroupJob]:
+    """Return the groups of one part of a run, each with the numbers that belong to it.
+
+    Args:
+        groups: All groups, in order.
+        shard: ``(i, n)``: the part has what stands at the places which, divided by n, leave i.
+        together: How many rollouts of a group, one after the other, have one place.
+
+    Raises:
+        ConfigurationError: If there is nothing in it.
+    """
+    part, place = [], 0
+    for group in groups:
+        numbers = [number for number in group.numbers if (place + number // together) % shard[1] == shard[0]]
+        place += -(-len(group.numbers) // together)
+        if numbers:
+            part.append(GroupJob(group.example, numbers))
+    if not part:
+        raise ConfigurationError(f"there is nothing to play in shard {shard[0]} of {shard[1]}: the run can be divided into {place} parts")
+    return part
 
 
 def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> bool:

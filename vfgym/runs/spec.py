@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -86,6 +87,53 @@ def _ids(value: Any) -> list[int] | None:
     return [check_integer("each of example_ids", each, "an integer", least=-(2**63)) for each in ids]
 
 
+def _shard(value: Any) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    given = value
+    if value == "auto":
+        given = shard_of_process()
+    elif isinstance(value, str):
+        given = value.split("/")
+    try:
+        place, count = map(int, given)
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"shard must be the number of a part and how many there are, such as 0/3 or (0, 3), got {value!r}"
+        ) from None
+    if not 0 <= place < count:
+        raise ConfigurationError(f"there is no shard {place} of {count}: they are numbered from 0 to {count - 1}")
+    return place, count
+
+
+_SHARD_VARIABLES = (
+    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"),
+    ("SLURM_PROCID", "SLURM_NTASKS", None),
+    ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", None),
+)
+"""Variables that say which process of a job this one is: its number, how many there are, and the number of the first (0 without one)."""
+
+
+def shard_of_process() -> tuple[int, int]:
+    """Return which part of a run this process plays, by the variables of Slurm (array jobs, else tasks) and of Kubernetes' indexed jobs.
+
+    Kubernetes tells a job's pods their numbers only: the job's manifest sets ``JOB_COMPLETIONS`` to how many there are.
+
+    Raises:
+        ConfigurationError: If they do not say so.
+    """
+    for number, count, first in _SHARD_VARIABLES:
+        if number in os.environ and count in os.environ:
+            try:
+                return int(os.environ[number]) - int(os.environ.get(first, 0) if first else 0), int(os.environ[count])
+            except ValueError:
+                raise ConfigurationError(
+                    f"shard auto: {number} and {count} must be numbers, got {os.environ[number]!r} and {os.environ[count]!r}"
+                ) from None
+    pairs = ", or ".join(f"{number} and {count}" for number, count, _ in _SHARD_VARIABLES)
+    raise ConfigurationError(f"shard auto reads which part this process plays from {pairs}, and none of these pairs is set")
+
+
 def _threshold(value: Any) -> float | None:
     if value is None:
         return None
@@ -136,6 +184,9 @@ class RunSettings(BaseModel):
     is not scored."""
     pass_threshold: Annotated[float | None, BeforeValidator(_threshold)] = None
     """Reward from which a rollout passes, in pass@k; the environment's own by default."""
+    shard: Annotated[tuple[int, int] | None, BeforeValidator(_shard)] = None
+    """Play a part of the run: ``(i, n)``, also written ``"i/n"``, plays the rollouts whose place, divided by n, leaves i; ``"auto"`` reads
+    both from the variables of Slurm or Kubernetes. What is scored together stays together. ``vfgym merge`` makes one run of the parts."""
     state_columns: Annotated[list[str], _names("state_columns", "trajectory")] = []
     """Items of each episode's state to keep in its row."""
     tags: Annotated[list[str], _names("tags", "baseline")] = []
@@ -213,6 +264,7 @@ class RunArguments(TypedDict, total=False):
     independent_scoring: bool | None
     max_retries: int
     pass_threshold: float | None
+    shard: tuple[int, int] | str | None
     state_columns: Iterable[str]
     tags: Iterable[str]
     limits: LimitsLike
