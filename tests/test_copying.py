@@ -97,6 +97,98 @@ def test_objects_that_say_how_they_are_copied_are_asked() -> None:
     assert not hasattr(slotted, "empty")
 
 
+class Reduced:
+    """Says itself, by ``__reduce_ex__``, what it is made of."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.protocols: list[int] = []
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        self.protocols.append(protocol)
+        return Reduced, self.arguments, {"protocols": [*self.protocols]}
+
+
+class SlottedBesideAttributes(Slotted):
+    """Has slots and attributes, and a state that ``copy.deepcopy`` gives as a pair."""
+
+    def __reduce__(self) -> Any:
+        return copy_of_slots, (), ({"attribute": [1]}, {"items": [2]})
+
+
+def copy_of_slots() -> SlottedBesideAttributes:
+    return SlottedBesideAttributes.__new__(SlottedBesideAttributes)
+
+
+class Falsy:
+    """Has a state that is false."""
+
+    def __init__(self) -> None:
+        self.restored: list[Any] = []
+
+    def __reduce__(self) -> Any:
+        return Falsy, (), 0
+
+    def __setstate__(self, state: int) -> None:
+        self.restored.append(state)
+
+
+class Meta(type):
+    """A type of types."""
+
+
+class Singleton:
+    """Is known by a name, and so its own copy."""
+
+    def __reduce__(self) -> str:
+        return "SINGLETON"
+
+
+SINGLETON = Singleton()
+
+
+def test_what_an_object_is_made_of_is_copied() -> None:
+    inner = [1]
+    reduced = Reduced(inner)
+    slotted, falsy = SlottedBesideAttributes(), Falsy()
+    made, again, both, restored = deep_copy((reduced, reduced, slotted, falsy), new_memo())
+    expected = copy.deepcopy(Reduced(inner))
+    assert made is again
+    assert made.arguments == ([1],)
+    assert made.arguments[0] is not inner
+    assert made.protocols == expected.protocols == [4]
+    assert (both.items, both.attribute) == ([2], [1])
+    assert restored.restored == copy.deepcopy(falsy).restored == [0]
+
+
+def test_classes_and_what_has_a_name_are_their_own_copies() -> None:
+    made = Meta("made", (), {})
+    for value in (made, Meta, Plain, SINGLETON, len, range(3), property(len)):
+        assert deep_copy([value], new_memo())[0] is value
+
+
+def test_slots_of_a_copy_are_apart_from_those_of_the_original() -> None:
+    original = Slotted()
+    made = deep_copy(original, new_memo())
+    assert made.items is not original.items
+    made.items[1].append(3)
+    assert original.items == [1, [2]]
+
+
+def test_what_is_made_on_the_way_is_kept_alive_while_a_copy_is_made() -> None:
+    """Else its id may be that of the next one, which would be taken for it."""
+
+    class Made:
+        def __reduce__(self) -> Any:
+            return list, ([object()],)
+
+    memo = new_memo()
+    values = [Made() for _ in range(50)]
+    made = deep_copy(values, memo)
+    assert len({id(each[0]) for each in made}) == 50
+    assert sum(isinstance(each, tuple) and each[0] is list for each in memo[id(memo)]) == 50
+
+
 def test_a_method_is_that_of_the_copy() -> None:
     plain = Plain([1])
     made, count = deep_copy((plain, plain.count), new_memo())

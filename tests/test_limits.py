@@ -6,6 +6,7 @@ import asyncio
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,19 @@ from vfgym.clients import resolve_client
 from vfgym.clients.asking import cached
 from vfgym.clients.cache import ResponseCache, opened
 from vfgym.errors import ConfigurationError, LimitReached, ModelError
-from vfgym.limits import RolloutLimits, SpendingLimits
-from vfgym.messages import Message
+from vfgym.limits import (
+    Meter,
+    RolloutLimits,
+    RolloutMeter,
+    Spending,
+    SpendingLimits,
+    measured_by,
+    meters_in_force,
+    prices_in_force,
+    raise_if_refused,
+    refuse_if_used_up,
+)
+from vfgym.messages import Message, Usage
 from vfgym.model_server import ModelServer
 from vfgym.prices import PriceTable
 
@@ -288,35 +300,214 @@ def test_the_error_is_pickled_whole() -> None:
     assert error.as_dict() == {"limit": "cost", "allowed": 2.5, "used": 2.75}
 
 
-def test_a_price_table_is_a_toml_file(tmp_path: Path) -> None:
-    file = tmp_path / "prices.toml"
-    file.write_text('[small]\ninput = 0.5\noutput = 2\n\n["large-4.1"]\ninput = 3\noutput = 15.0\n')
-    table = PriceTable.of(file)
-    price = table.get("large-4.1")
-    assert price is not None
-    assert price.cost(1_000_000, 2_000_000) == 33.0
-    assert table.get("tiny") is None
+TEN = {"tokens": 10, "cost": 10.0, "errors": 10, "requests": 10, "time": 10}
+
+
+def spent(**changes: Any) -> Spending:
+    return Spending(**{"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "errors": 0, **changes})
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("name", "less", "all_of_it", "more"),
     [
-        ("[m]\ninput = 1\noutptu = 2\n", r"'outptu'.*Did you mean `output`"),
-        ("[m]\ninput = 1\n", r"output of \[m\] must be a number from 0.*got nothing"),
-        ("[m]\ninput = -1\noutput = 1\n", r"input of \[m\] must be a number from 0.*got -1"),
-        ("[m]\ninput = '1'\noutput = 1\n", "got '1'"),
-        ("m = 3\n", r"m must be a table \[.m.\] with input and output"),
-        ("[gpt-4.1]\ninput = 1\noutput = 1\n", "a name with dots stands in quotes"),
-        ("[m\n", "must be TOML"),
+        ("tokens", {"input_tokens": 4, "output_tokens": 5}, {"input_tokens": 5, "output_tokens": 5}, {"output_tokens": 12}),
+        ("cost", {"cost": 9.5}, {"cost": 10.0}, {"cost": 12.0}),
+        ("errors", {"errors": 9}, {"errors": 10}, {"errors": 12}),
+        ("requests", {"requests": 9}, {"requests": 10}, {"requests": 12}),
     ],
 )
-def test_a_price_table_with_a_typo_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    file = tmp_path / "prices.toml"
-    file.write_text(text)
+def test_a_limit_is_used_up_by_what_it_allows(name: str, less: dict[str, Any], all_of_it: dict[str, Any], more: dict[str, Any]) -> None:
+    """Each limit counts what it names, and its error says what was allowed and what was used."""
+    limits, prices = SpendingLimits(**TEN), PriceTable.of(PRICES)
+    assert Meter(limits, prices, spent=spent(**less)).find_used_up() is None
+    for given, used in ((all_of_it, 10), (more, 12)):
+        error = Meter(limits, prices, spent=spent(**given)).find_used_up()
+        assert error is not None
+        assert (error.limit, error.allowed, error.used) == (name, 10, used)
+        others = SpendingLimits(**{other: value for other, value in TEN.items() if other != name})
+        assert Meter(others, prices, spent=spent(**given)).find_used_up() is None
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in a list where a test changes it."""
+    times = [1000.0]
+    monkeypatch.setattr(vfgym.limits, "time", SimpleNamespace(monotonic=lambda: times[0]))
+    return times
+
+
+def test_time_is_used_up_from_the_beginning_and_what_passed_before_counts(now: list[float]) -> None:
+    meter = Meter(SpendingLimits(time=50), seconds=10)
+    assert (meter.seconds, meter.deadline) == (10, 1040)
+    now[0] = 1039
+    assert meter.find_used_up() is None
+    for now[0], used in ((1040, 50), (1042, 52)):
+        error = meter.find_used_up()
+        assert error is not None
+        assert (error.limit, error.allowed, error.used) == ("time", 50, used)
+    assert Meter(SpendingLimits(), seconds=1001).deadline is None
+
+
+def test_a_cost_that_is_not_known_uses_up_nothing() -> None:
+    meter = Meter(SpendingLimits(cost=10, requests=3), PriceTable.of(PRICES), spent=spent(cost=None, requests=2))
+    assert meter.find_used_up() is None
+
+
+def test_what_was_spent_is_added_up() -> None:
+    total = Spending(1, 10, 20, 1.0, 1, 1)
+    total.add(Spending(4, 100, 200, 2.0, 3, 5), share=0.5)
+    assert total == Spending(5, 60, 120, 2.0, 4, 6)
+    total.add(Spending(7, 0, 0, None, 0, 0), requests=0)
+    assert total == Spending(5, 60, 120, None, 4, 6)
+    total.add(Spending(1, 1, 1, 1.0, 0, 0))
+    assert total == Spending(6, 61, 121, None, 4, 6)
+    assert total.tokens == 182
+
+
+def test_what_was_refused_first_is_what_is_said_from_then_on() -> None:
+    """Who takes it for an error of their own does not hide it; a meter that is over refuses nothing."""
+    meter = Meter(SpendingLimits(requests=1), spent=spent(requests=1))
+    meter.raise_if_refused()
+    with pytest.raises(LimitReached) as first:
+        meter.refuse_if_used_up()
+    meter.spent.requests = 7
+    for again in (meter.refuse_if_used_up, meter.raise_if_refused, lambda: meter.begin("scripted"), meter.begin_again):
+        with pytest.raises(LimitReached) as raised:
+            again()
+        assert raised.value is first.value
+    meter.is_over = True
+    meter.begin("scripted")
+    meter.begin_again()
+
+
+def test_meters_in_force_refuse_what_begins_and_say_so_again() -> None:
+    outer, inner = Meter(SpendingLimits()), Meter(SpendingLimits(requests=1), spent=spent(requests=1))
+    with measured_by(outer):
+        refuse_if_used_up()
+        with measured_by(inner):
+            assert meters_in_force() == (outer, inner)
+            raise_if_refused()
+            with pytest.raises(LimitReached, match="requests is used up: 1 of 1"):
+                refuse_if_used_up()
+            with pytest.raises(LimitReached, match="requests is used up: 1 of 1"):
+                raise_if_refused()
+        raise_if_refused()
+        with pytest.raises(KeyError), measured_by(inner):
+            raise KeyError
+        assert meters_in_force() == (outer,)
+    assert meters_in_force() == ()
+
+
+def test_requests_under_way_count_until_they_end() -> None:
+    meter = Meter(SpendingLimits(requests=2))
+    meter.begin("scripted")
+    meter.begin("scripted")
+    with pytest.raises(LimitReached, match="2 of 2"):
+        meter.begin("scripted")
+    meter = Meter(SpendingLimits(requests=2))
+    meter.begin("scripted")
+    meter.end()
+    meter.begin("scripted")
+    meter.begin_again()
+    assert meter.spent.requests == 1
+    with pytest.raises(LimitReached, match="2 of 2"):
+        meter.begin_again()
+
+
+def test_requests_that_fail_or_are_given_up_are_counted_apart() -> None:
+    meter, of_rollouts = Meter(SpendingLimits()), Meter(SpendingLimits(), counts_failed_requests=False)
+    for each in (meter, of_rollouts):
+        each.count_failure()
+        each.count_given_up()
+        each.count_cached(Usage(prompt_tokens=1, reasoning_tokens=0, completion_tokens=2, total_tokens=3))
+    assert (meter.spent.requests, meter.spent.errors, meter.spent.abandoned, meter.spent.tokens) == (2, 1, 1, 0)
+    assert (of_rollouts.spent.requests, of_rollouts.spent.errors, of_rollouts.spent.abandoned) == (2, 0, 1)
+
+
+def test_a_rollout_has_turns_and_counts_what_came_out_of_a_cache() -> None:
+    usage = Usage(prompt_tokens=1, reasoning_tokens=0, completion_tokens=2, total_tokens=3)
+    meter = RolloutMeter(RolloutLimits(tokens=6, turns=2))
+    assert meter.find_used_up_after(1) is None
+    for num_turns in (2, 3):
+        error = meter.find_used_up_after(num_turns)
+        assert error is not None
+        assert (error.limit, error.allowed, error.used) == ("turns", 2, num_turns)
+    meter.count_cached(usage)
+    meter.count_cached(None)
+    assert (meter.tokens, meter.spent.tokens, meter.spent.requests) == (3, 0, 0)
+    meter.count("scripted", usage)
+    error = meter.find_used_up_after(0)
+    assert error is not None
+    assert (error.limit, error.allowed, error.used) == ("tokens", 6, 6)
+    assert RolloutMeter(RolloutLimits()).find_used_up_after(1000) is None
+
+
+@pytest.mark.parametrize("how", ["count", "count_cached", "count_failure"])
+def test_where_requests_are_turns_each_is_one_however_it_ended(how: str) -> None:
+    meter = RolloutMeter(RolloutLimits(turns=2))
+    arguments = {"count": ("scripted", None), "count_cached": (None,), "count_failure": ()}[how]
+    for _ in range(2):
+        assert meter.find_used_up() is None
+        getattr(meter, how)(*arguments)
+    assert meter.find_used_up() is None, "requests are no turns by default"
+    meter.requests_are_turns = True
+    error = meter.find_used_up()
+    assert error is not None
+    assert (error.limit, error.allowed, error.used) == ("turns", 2, 2)
+
+
+def test_the_earlier_deadline_is_that_of_a_rollout_or_another_one(now: list[float]) -> None:
+    without, within = RolloutMeter(RolloutLimits()), RolloutMeter(RolloutLimits(time=50))
+    assert [meter.earlier_deadline(None) for meter in (without, within)] == [None, 1050]
+    assert [meter.earlier_deadline(0.0) for meter in (without, within)] == [0.0, 0.0]
+    assert [meter.earlier_deadline(1051) for meter in (without, within)] == [1051, 1050]
+    now[0] = 1049
+    assert [meter.is_out_of_time for meter in (without, within)] == [False, False]
+    now[0] = 1050
+    assert [meter.is_out_of_time for meter in (without, within)] == [False, True]
+
+
+def test_limits_are_given_by_name_as_a_dict_or_as_they_are() -> None:
+    limits = SpendingLimits(tokens=5)
+    assert SpendingLimits.of(None) == SpendingLimits()
+    assert SpendingLimits.of(limits) is limits
+    assert SpendingLimits.of({"tokens": 5, "cost": 0.5}) == SpendingLimits(tokens=5, cost=0.5)
+    assert limits.given() == {"tokens": 5}
+    with pytest.raises(TypeError, match="positional"):
+        SpendingLimits(5)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("texts", "limits"),
+    [
+        ([], {}),
+        (["tokens=2_000,time=1.5"], {"tokens": 2000, "time": 1.5}),
+        ([" tokens = 20 ", "turns=3"], {"tokens": 20, "turns": 3}),
+    ],
+)
+def test_limits_are_read_from_text(texts: list[str], limits: dict[str, Any]) -> None:
+    assert RolloutLimits.parse(texts, "--limit") == RolloutLimits(**limits)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["tokens"], r"--limit is written NAME=NUMBER.*got 'tokens'"),
+        (["tokens=many"], r"--limit is written NAME=NUMBER.*got 'tokens=many'"),
+        (["tokens=1,"], r"--limit is written NAME=NUMBER.*got ''"),
+        (["tokens=1", "turns=2,tokens=1"], "--limit says tokens twice"),
+        (["token=1"], r"--limit: there is no limit 'token'.*Did you mean `tokens`"),
+        (["tokens=0"], "--limit: the limit tokens must be a positive integer, got 0"),
+        (["tokens=1.5"], "--limit: the limit tokens must be a positive integer, got 1.5"),
+        (["time=inf"], "--limit: the limit time must be a positive number, got inf"),
+    ],
+)
+def test_text_that_says_no_limit_is_refused(texts: list[str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
-        PriceTable.of(file)
+        RolloutLimits.parse(texts, "--limit")
 
 
-def test_a_price_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
-        PriceTable.of(tmp_path / "none.toml")
+def test_prices_in_force_are_those_of_the_innermost_block_that_has_some() -> None:
+    assert prices_in_force() is None
+    with vfgym.limit(prices=PRICES), vfgym.limit(prices={"other": {"input": 1, "output": 1}}) as inner, vfgym.limit():
+        assert prices_in_force() is inner.prices is not None

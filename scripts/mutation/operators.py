@@ -520,6 +520,8 @@ def is_mutable(node: NodeOrLeaf) -> bool:
     while parent is not None:
         if parent.type in ("tfpdef", "assert_stmt") or parent.type.startswith("import_"):
             return False
+        if parent.type == "decorator" and "dataclass(" in code_of(parent):
+            return False  # frozen, slots, kw_only
         if parent.type == "annassign" and child is parent.children[1]:
             return False
         if parent.type == "funcdef" and child not in (parent.children[-1], parent.children[2]):

@@ -97,6 +97,8 @@ def f(a: int | Literal[1, 2], *, b: "x" = "text", **c: Any) -> dict[str, 3] | No
     _log.warning(f"{a - 1}")
     assert a > 1
     raise
+@dataclass(frozen=True)
+class C: pass
 '''
     assert {place.operator for place in mutants.find_places(source)} == {"DropRaise"}
 
