@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 import threading
-from typing import Any, Literal, get_type_hints
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -17,9 +16,7 @@ from tests.programs import run_python
 from tests.training.trainers import environments
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, ResetNeeded
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
-from vfgym.tools import Tool
 from vfgym.training.adapters import added_messages, branch_env, fork_env, read_answer, refuse_short_history, write_text
-from vfgym.training.tool_methods import ToolEpisodes, hint_of, make_class, make_method
 
 TRAINERS = {
     "trl": "trl",
@@ -51,125 +48,12 @@ def test_an_adapter_without_its_trainer_says_what_to_install(adapter: str, monke
 # Tools as methods
 
 
-def make_episodes(env: Any) -> Any:
-    return make_class(env, "a trainer")(fork_env(env))
-
-
-def test_a_method_has_the_signature_and_the_docstring_of_its_tool() -> None:
-    method = make_episodes(environments.make_sums()).add
-    assert [*inspect.signature(method).parameters] == ["a", "b", "unit"]
-    assert inspect.signature(method).parameters["unit"].default == "ones"
-    assert get_type_hints(method) == {"a": int, "b": int, "unit": Literal["ones", "tens"], "return": str}
-    assert inspect.getdoc(method) == (
-        "Add two numbers.\n\nArgs:\n    a: The first.\n    b: The second.\n    unit: What they count.\n\nReturns:\n"
-        "    What the environment answers."
-    )
-
-
-@pytest.mark.parametrize(
-    ("schema", "hint"),
-    [
-        ({"type": "number"}, float),
-        ({"type": ["string", "null"]}, str | None),
-        ({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Color"}]}, int | Literal["red"]),
-        ({"type": "array", "items": {"enum": [1, 2]}}, list[Literal[1, 2]]),
-        ({"type": "object", "properties": {"a": {}}}, dict),
-        ({"const": "x"}, Literal["x"]),
-        ({"enum": [[1]]}, Any),
-        ({"$ref": "#/$defs/Tree"}, list[Any]),
-        ({}, Any),
-        (True, Any),
-    ],
-)
-def test_type_hints_say_what_schemas_do(schema: Any, hint: Any) -> None:
-    definitions = {"Color": {"enum": ["red"]}, "Tree": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}
-    assert hint_of(schema, definitions) == hint
-
-
-@pytest.mark.parametrize("name", ["reset", "get_reward", "_hidden", "two words"])
-def test_a_tool_that_cannot_be_a_method_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"the tool '{name}' cannot be a method"):
-        make_method(Tool(name=name, description="", parameters={"type": "object"}), ToolEpisodes._call)
-
-
-@pytest.mark.parametrize("name", ["two words", "class", "self"])
-def test_an_argument_that_python_cannot_have_is_refused(name: str) -> None:
-    tool = Tool(name="look", description="", parameters={"type": "object", "properties": {name: {}}})
-    with pytest.raises(ConfigurationError, match=f"the argument '{name}' of the tool 'look' cannot be a Python argument"):
-        make_method(tool, ToolEpisodes._call)
-
-
-def test_a_method_takes_no_more_arguments_than_its_tool() -> None:
-    with pytest.raises(TypeError, match="takes at most 3 arguments, got 4"):
-        make_episodes(environments.make_sums()).add(1, 2, "ones", "more")
-
-
 @pytest.mark.parametrize(
     "nested", ['{"name":' * 100_000 + "}" * 100_000, '{"name": "add", "arguments": ' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_a_call_that_is_nested_too_deep_to_be_read_stays_text(nested: str) -> None:
     text = f"<tool_call>{nested}</tool_call>"
     assert read_answer(text, [{}]) == AssistantMessage(text)
-
-
-def test_an_argument_that_python_cannot_name_is_refused() -> None:
-    tool = Tool(name="look", description="", parameters={"type": "object", "properties": {"from here": {"type": "string"}}})
-    with pytest.raises(ConfigurationError, match="argument 'from here' of the tool 'look'"):
-        make_method(tool, ToolEpisodes._call)
-
-
-def test_calls_of_methods_are_steps() -> None:
-    """The environment checks the arguments and answers as ever; its last word comes with the last answer."""
-    episodes = make_episodes(environments.make_sums())
-    assert episodes.reset(example_id=2, split="train", prompt=[]) is None, "the row has the prompt"
-    assert episodes.add(a=2, b=2) == "4"
-    assert episodes.add(1, 2, unit="tens") == "30"
-    assert "add: " in episodes.add(a="much", b=2)
-    episodes._read_last_answer([{"role": "assistant", "content": "4"}])
-    assert episodes.get_reward() == 1.375
-    assert episodes.add(a=1, b=1) == "The episode is over."
-    assert episodes.get_reward() == 1.375
-
-
-def test_an_episode_whose_last_answer_nobody_says_ends_as_a_limit_would_end_it() -> None:
-    episodes = make_episodes(environments.make_sums())
-    episodes.reset(example_id=1)
-    episodes.add(a=1, b=2)
-    episodes._read_last_answer([{"role": "assistant", "content": "", "tool_calls": [{"type": "function"}]}])
-    assert episodes.get_reward() == 0.125
-
-
-def test_instances_without_rows_begin_alike() -> None:
-    """So that the rollouts of a group are comparable, although the trainer says nothing of groups."""
-    env = environments.make_sums()
-    first, second = make_episodes(env), make_episodes(env)
-    prompts = [first.reset() for _ in range(4)]
-    assert prompts == [second.reset() for _ in range(4)]
-    assert len(set(prompts)) > 1
-
-
-def test_rewards_are_those_of_wrappers() -> None:
-    env = gym.wrappers.TransformReward(environments.make_lake(as_tool=True), lambda reward: 2 * reward - 1)
-    episodes = make_episodes(env)
-    episodes.reset(example_id=0)
-    for move in environments.INTO_A_HOLE:
-        episodes.act(action=move)
-    assert episodes.get_reward() == -2.0
-
-
-def test_methods_need_an_episode() -> None:
-    episodes = make_episodes(environments.make_sums())
-    with pytest.raises(ResetNeeded, match="no episode has begun"):
-        episodes.get_reward()
-    with pytest.raises(ResetNeeded, match="no episode has begun"):
-        episodes.add(a=1, b=2)
-    episodes.reset()
-    assert episodes.get_reward() == 0.0
-
-
-def test_an_environment_without_tools_has_no_methods() -> None:
-    with pytest.raises(ConfigurationError, match=r"SingleTurnEnv has no tools.*as_tool=True"):
-        make_class(environments.make_guess(), "a trainer")
 
 
 # Conversations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -13,11 +11,9 @@ import vfgym
 from tests.environments import Talk
 from tests.training.trainers import environments
 from vfgym.endings import Ending
-from vfgym.errors import ConfigurationError, ResetNeeded, SandboxError
+from vfgym.errors import ResetNeeded, SandboxError
 from vfgym.training.adapters import fork_env
-from vfgym.training.areal import ChatWorkflow
 from vfgym.training.counting import CountedRewards, RolloutMissing, count_reward
-from vfgym.training.tool_methods import make_class
 
 MISSING = {Ending.ENVIRONMENT_FAILED, Ending.INFRASTRUCTURE_FAILED}
 LOWERED = {Ending.CUT, Ending.POLICY_FAILED}
@@ -138,59 +134,4 @@ def test_the_environment_of_a_group_declares() -> None:
 # TRL, which calls tools as methods
 
 
-class Breaks(vfgym.ToolEnv):
-    """Breaks off with what it is given."""
-
-    failure: Exception
-
-    def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
-        raise self.failure
-
-
-def make_breaking(failure: Exception, **arguments: Any) -> Any:
-    env = Breaks(tools=[environments.add], dataset=[{"question": "?"}], **arguments)
-    env.failure = failure
-    return make_class(env, "a trainer")(fork_env(env))
-
-
-@pytest.mark.parametrize("failure", [KeyError("gone"), SandboxError("gone")])
-def test_a_tool_that_breaks_leaves_its_rollout_without_a_reward(failure: Exception) -> None:
-    episodes = make_breaking(failure, failure_reward=-2.0)
-    episodes.reset()
-    with pytest.raises((KeyError, RolloutMissing), match="gone"):
-        episodes.add(a=1, b=1)
-    assert episodes.get_reward() is None
-    assert episodes.add(a=1, b=1) == "The episode is over."
-    assert episodes.get_reward() is None
-    episodes.reset()
-    assert episodes.get_reward() == 0.0, "the next episode is not missing"
-
-
-def test_a_tool_that_the_policy_breaks_costs_what_failing_costs() -> None:
-    episodes = make_breaking(vfgym.errors.AgentError("the agent broke it"), failure_reward=-2.0)
-    episodes.reset()
-    episodes.add(a=1, b=1)
-    assert episodes.get_reward() == -2.0
-
-
-def test_a_last_answer_whose_reward_fails_stops_no_trainer() -> None:
-    env = environments.make_sums()
-    env.rubric.add_reward_func(broken_reward)
-    episodes = make_class(env, "a trainer")(fork_env(env))
-    episodes.reset()
-    episodes._read_last_answer([{"role": "assistant", "content": "2"}])
-    assert episodes.get_reward() is None
-
-
 # AReaL, which calls a function
-
-
-def test_arael_is_told_where_its_model_is() -> None:
-    with pytest.raises(ConfigurationError, match="where its model is with base_url="):
-        asyncio.run(ChatWorkflow("gymnasium/FrozenLake-v1").run({"example_id": 0}))
-    with pytest.raises(ConfigurationError, match=r"as example_id .* \['question'\]"):
-        asyncio.run(ChatWorkflow("gymnasium/FrozenLake-v1").run({"question": "?"}, base_url="http://127.0.0.1:1/v1"))
-
-
-def test_arael_sends_a_workflow_to_another_process() -> None:
-    assert isinstance(pickle.loads(pickle.dumps(ChatWorkflow("gymnasium/FrozenLake-v1", temperature=1.0))), ChatWorkflow)

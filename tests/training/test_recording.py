@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import openai
@@ -15,14 +14,12 @@ import vfgym
 from tests.training.trainers import environments
 from vfgym.clients.config import ClientConfig
 from vfgym.endings import ending_of
-from vfgym.errors import ConfigurationError, Error, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.errors import Error, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import ResponseMessage
 from vfgym.model_server import ModelServer
 from vfgym.training import NoTokens, samples
-from vfgym.training.counting import RolloutMissing
-from vfgym.training.playing import play_episode, play_rollout, read_task
+from vfgym.training.playing import play_episode
 from vfgym.training.recording import open_recording, record
-from vfgym.training.rllm import play_session
 
 
 class Policy(vfgym.Client):
@@ -208,81 +205,4 @@ def test_a_rollout_that_is_cancelled_takes_its_address_with_it() -> None:
 # Rollouts by URL
 
 
-@pytest.mark.parametrize(
-    ("make", "ending"), [(environments.make_broken, "environment_failed"), (environments.make_unreachable, "infrastructure_failed")]
-)
-def test_a_rollout_that_says_nothing_of_the_policy_has_no_reward(make: Any, ending: str) -> None:
-    async def play() -> None:
-        with pytest.raises(RolloutMissing, match=ending):
-            await play_rollout(make(failure_reward=-1.0), Policy(across), "m", example_id=0)
-        state = await record(play_lake, make(), Policy(across), "m")
-        assert state["ending"] == ending
-
-    asyncio.run(play())
-
-
-def test_rollouts_of_one_task_begin_alike() -> None:
-    async def play() -> list[float]:
-        slippery = environments.make_lake(is_slippery=True)
-        return [(await play_rollout(slippery, Policy(across), "m", example_id=3)).state["trajectory"] for _ in range(2)]
-
-    first, second = asyncio.run(play())
-    assert [step["prompt"][-1] for step in first] == [step["prompt"][-1] for step in second]
-
-
-def test_self_play_has_no_one_reward() -> None:
-    env = vfgym.to_chat("classic/tictactoe_v3", opponents="self")
-    with pytest.raises(ConfigurationError, match="several seats, each with rewards of its own"):
-        asyncio.run(play_rollout(env, Policy(lambda turn: f"<action>{turn}</action>"), "m", example_id=0))
-
-
-def test_a_row_says_its_task() -> None:
-    assert read_task({"example_id": "3", "split": "eval", "seed": None, "question": "?"}) == {"example_id": 3, "split": "eval"}
-    with pytest.raises(ConfigurationError, match="must say which task"):
-        read_task({"example_id": None})
-
-
 # rLLM's gateway, stood in for by what is recorded here
-
-
-class Gateway:
-    """Sessions whose model is recorded, with the interface of rLLM's ``AsyncGatewayClient``."""
-
-    def __init__(self, model: Any, lost: int = 0) -> None:
-        self.model, self.lost = model, lost
-
-    async def create_session(self, session_id: str | None = None, metadata: dict[str, Any] | None = None) -> str:
-        return "session"
-
-    def get_session_url(self, session_id: str) -> str:
-        return str(self.model.base_url)
-
-    async def flush(self, timeout: float = 30.0) -> bool:
-        return True
-
-    async def get_session_traces(self, session_id: str) -> list[Any]:
-        found = [
-            SimpleNamespace(
-                timestamp=place,
-                prompt_token_ids=step["tokens"]["prompt_ids"],
-                completion_token_ids=step["tokens"]["completion_ids"],
-                logprobs=step["tokens"]["completion_logprobs"],
-            )
-            for place, step in enumerate(self.model.trajectory)
-        ]
-        return found[: len(found) - self.lost][::-1]
-
-
-@pytest.mark.parametrize("lost", [0, 1])
-def test_turns_have_the_tokens_that_the_gateway_recorded(lost: int) -> None:
-    async def play() -> Any:
-        async with open_recording(Policy(across), "m") as model:
-            return await play_session(Gateway(model, lost), environments.make_lake(), model="m", example_id=0)
-
-    if lost:
-        with pytest.raises(vfgym.errors.InfraError, match="recorded 5 answers of a rollout of 6 turns"):
-            asyncio.run(play())
-        return
-    [sample] = samples([asyncio.run(play())])
-    written = [index for index, kept in zip(sample.ids, sample.mask, strict=True) if kept]
-    assert bytes(written).decode() == "".join(across(turn) for turn in range(6))

@@ -100,7 +100,7 @@ def as_seeds(seed: Any, num_envs: int, group_size: int) -> list[int | None]:
         num_envs: How many environments there are.
         group_size: How many of them have one seed.
     """
-    number = as_integer(seed)
+    number = None if isinstance(seed, np.ndarray) and seed.ndim else as_integer(seed)
     if seed is None:
         return [None] * num_envs
     if number is not None:

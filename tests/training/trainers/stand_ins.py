@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -51,3 +52,22 @@ def install_verl(monkeypatch: Any) -> None:
         module.__dict__.update(AgentLoopBase=AgentLoopBase, AgentLoopOutput=AgentLoopOutput, __spec__=SimpleNamespace(), __path__=[])
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, "vfgym.training.verl", raising=False)
+
+
+def install(monkeypatch: Any, adapter: str, **contents: dict[str, Any]) -> Any:
+    """Let modules of a trainer be imported for one test, and return the adapter to it.
+
+    Args:
+        monkeypatch: The test's.
+        adapter: The module of ``vfgym.training``.
+        **contents: What each module has, by its name with ``__`` for its dots.
+    """
+    for name, content in contents.items():
+        module = ModuleType(name.replace("__", "."))
+        module.__dict__.update(content, __spec__=SimpleNamespace(), __path__=[])
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    name = f"vfgym.training.{adapter}"
+    monkeypatch.setitem(sys.modules, name, None)  # so that it is taken out again
+    del sys.modules[name]
+    monkeypatch.setattr("vfgym.training." + adapter, None, raising=False)
+    return importlib.import_module(name)

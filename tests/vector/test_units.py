@@ -1,4 +1,4 @@
-"""`ChatVectorEnv.step`, `send` and `recv`: everything waits at once, bad input moves nobody, and nothing that was returned is lost."""
+"""Steps of a vector, sent and received: everything waits at once, bad input moves nobody, and nothing that was returned is lost."""
 
 from __future__ import annotations
 
@@ -122,8 +122,6 @@ def test_a_vector_plays_inside_a_running_loop() -> None:
     ("actions", "error", "says"),
     [
         ("hello", InvalidAction, "actions must be a list with one for each of 3 environments, got one str"),
-        ({"role": "assistant", "content": "a"}, InvalidAction, "got one dict"),
-        (7, InvalidAction, "got one int"),
         (["a", "b"], InvalidAction, "expected 3, got 2"),
         (["a", "b", 3], InvalidAction, "environment 2: an action must be an assistant message"),
         (["a", "b", None], InvalidAction, "environment 2"),
@@ -200,11 +198,6 @@ def test_those_that_are_ready_are_received_first() -> None:
     ("ids", "error", "says"),
     [
         ([4, 0], ConfigurationError, "no environment 4: ids are integers from 0 to 3"),
-        ([-1, 0], ConfigurationError, "no environment -1"),
-        ([True, 0], ConfigurationError, "no environment True"),
-        ([0, 0], ConfigurationError, "each environment once"),
-        ([], ConfigurationError, "got none"),
-        (0, ConfigurationError, "ids must be a list"),
         ([0, 1, 2], InvalidAction, "expected 3, got 2"),
         ([2, 3], EpisodeBusy, "environment 2 was sent an action"),
     ],
@@ -300,67 +293,12 @@ def test_each_environment_can_have_its_own_options_and_seed() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [
-        ({"seed": [1, 2]}, "expected 3, got 2"),
-        ({"seed": "1"}, "seed must be an integer"),
-        ({"seed": [1, 2, 0.5]}, "seeds must be integers"),
-        ({"options": [None]}, "expected 3, got 1"),
-        ({"options": "a"}, "options must be a dict, or a list"),
-        ({"options": [None, 1, None]}, "environment 1: reset options must be a dict"),
-        ({"options": {"exampel_id": 1}}, "unknown reset option 'exampel_id'"),
-        ({"options": {"reset_mask": [True] * 3}}, "3 booleans, got list"),
-        ({"options": {"reset_mask": np.ones(3)}}, "got float64"),
-        ({"options": {"reset_mask": np.ones(2, bool)}}, "got bool of shape"),
-        ({"options": {"reset_mask": np.zeros(3, bool)}}, "all of it is False"),
-        ({"options": [{"reset_mask": np.ones(3, bool)}, None, None]}, "one dict of options"),
-    ],
+    [({"seed": [1, 2]}, "expected 3, got 2"), ({"options": {"exampel_id": 1}}, "unknown reset option 'exampel_id'")],
 )
 def test_bad_arguments_of_reset(arguments: dict[str, Any], says: str) -> None:
     envs = ChatVectorEnv(Echo(), 3)
     with pytest.raises(ConfigurationError, match=says):
         envs.reset(**arguments)
-    envs.close()
-
-
-class Unrecorded(gym.Wrapper[Any, Any, Any, Any]):
-    """Does not record its arguments, so nobody can make it again."""
-
-    def __init__(self, env: gym.Env[Any, Any], other: int) -> None:
-        super().__init__(env)
-
-
-THE_SAME = Echo()
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: ChatVectorEnv(Echo(), 0), "num_envs must be a positive integer"),
-        (lambda: ChatVectorEnv(Echo(), 2.0), "num_envs must be a positive integer"),
-        (lambda: ChatVectorEnv(Echo(), 2, autoreset_mode="Never"), "autoreset_mode must be one of"),
-        (lambda: ChatVectorEnv(Echo(), 5, group_size=2), "multiple of group_size: 5 is not one of 2"),
-        (lambda: ChatVectorEnv(Echo(), 4, group_size=0), "group_size must be a positive integer"),
-        (lambda: ChatVectorEnv(Echo(), 4, group_size=2, autoreset_mode="NextStep"), "needs autoreset_mode=AutoresetMode.SAME_STEP"),
-        (lambda: ChatVectorEnv([Echo, Echo], 3), "num_envs=3, and there are 2 functions"),
-        (lambda: ChatVectorEnv([]), "must not be empty"),
-        (lambda: ChatVectorEnv([Echo()]), "must have functions that make environments, got Echo"),
-        (lambda: ChatVectorEnv([lambda: THE_SAME] * 2), "returned the same one twice"),
-        (lambda: ChatVectorEnv([lambda: 3]), "returned int, no gymnasium.Env"),  # type: ignore[list-item, return-value]
-        (lambda: ChatVectorEnv("gymnasium/CartPol-v1", 2), "CartPole"),
-        (lambda: ChatVectorEnv(gym.make("CartPole-v1"), 2), "not a chat environment"),
-        (lambda: ChatVectorEnv(Unrecorded(Echo(), 1), 2), "Unrecorded does not record its arguments"),
-        (lambda: ChatVectorEnv(7, 2), "an id, a spec, an environment, or a function"),  # type: ignore[arg-type]
-    ],
-)
-def test_bad_arguments_of_the_constructor(make: Callable[[], Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        make()
-
-
-def test_one_environment_of_a_kind_that_cannot_be_made_again_can_be_played() -> None:
-    envs = ChatVectorEnv(Unrecorded(Echo(), 1))
-    envs.reset(seed=0)
-    assert envs.step(["a"])[0][0][-1].content == "you said a"
     envs.close()
 
 

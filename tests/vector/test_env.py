@@ -6,6 +6,7 @@ Each run takes a few ids; ``pytest -m exhaustive`` takes 40 at random.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -14,16 +15,15 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
-from tests.environments import AsyncRandomTalk, Brightening, RandomTalk
+from tests.environments import AsyncRandomTalk, Brightening, Echo, RandomTalk
 from tests.sampling import SEED
 from vfgym.data import textarena_environments
+from vfgym.errors import ConfigurationError
 from vfgym.registration import list_registered_ids
 from vfgym.vector import ChatVectorEnv
-from vfgym.vector.infos import batch_infos
 from vfgym.wrappers.textarena.catalogue import why_not
 
 SOME = ["gymnasium/FrozenLake-v1", "reasoning-gym/leg_counting-v0", "textarena/TicTacToe-v0", "pettingzoo/tictactoe-v3"]
@@ -144,36 +144,44 @@ def test_stock_vector_wrappers_work() -> None:
     disabled.close()
 
 
-def test_attributes_of_the_environments_can_be_read_set_and_called() -> None:
-    envs = ChatVectorEnv(RandomTalk(render_mode="ansi"), 2)
-    envs.reset(seed=0)
-    assert envs.render() == ("[user] ?", "[user] ?")
-    assert [state["example_id"] for state in envs.get_attr("state")] == [0, 0]
-    envs.set_attr("label", ["a", "b"])
-    assert envs.get_attr("label") == ("a", "b")
-    assert len(envs.call("fork")) == 2
-    assert repr(envs) == "ChatVectorEnv(num_envs=2)"
-    envs.close()
-    envs.close()
-
-
 values = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9), st.text(max_size=2), st.just([]), st.just(np.float32(2)))
 inner = st.dictionaries(st.sampled_from("xy"), values, max_size=2)
 infos = st.fixed_dictionaries({}, optional={"a": values, "b": values, "final_obs": values, "c": inner})
 
 
-@settings(max_examples=60)
-@given(st.lists(infos, min_size=1, max_size=4))
-def test_infos_are_batched_as_gymnasium_does(several: list[dict[str, Any]]) -> None:
-    """Keys, masks, types, and what becomes of values of several types; where Gymnasium itself fails, nothing is asked."""
-    envs: VectorEnv[Any, Any] = VectorEnv()
-    envs.num_envs = len(several)
-    expected: dict[str, Any] = {}
-    try:
-        for index, info in enumerate(several):
-            expected = envs._add_info(expected, info, index)
-    except (TypeError, ValueError):
-        return
-    batched = batch_infos(several)
-    assert repr(batched) == repr({key: expected[key] for key in batched})
-    assert batched.keys() == expected.keys()
+class Unrecorded(gym.Wrapper[Any, Any, Any, Any]):
+    """Does not record its arguments, so nobody can make it again."""
+
+    def __init__(self, env: gym.Env[Any, Any], other: int) -> None:
+        super().__init__(env)
+
+
+THE_SAME = Echo()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ChatVectorEnv(Echo(), 0), "num_envs must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 2.0), "num_envs must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 4, group_size=0), "group_size must be a positive integer"),
+        (lambda: ChatVectorEnv(Echo(), 4, group_size=2, autoreset_mode="NextStep"), "needs autoreset_mode=AutoresetMode.SAME_STEP"),
+        (lambda: ChatVectorEnv([Echo, Echo], 3), "num_envs=3, and there are 2 functions"),
+        (lambda: ChatVectorEnv([lambda: THE_SAME] * 2), "returned the same one twice"),
+        (lambda: ChatVectorEnv([lambda: 3]), "returned int, no gymnasium.Env"),  # type: ignore[list-item, return-value]
+        (lambda: ChatVectorEnv("gymnasium/CartPol-v1", 2), "CartPole"),
+        (lambda: ChatVectorEnv(gym.make("CartPole-v1"), 2), "not a chat environment"),
+        (lambda: ChatVectorEnv(Unrecorded(Echo(), 1), 2), "Unrecorded does not record its arguments"),
+        (lambda: ChatVectorEnv(7, 2), "an id, a spec, an environment, or a function"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_arguments_of_the_constructor(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
+
+
+def test_one_environment_of_a_kind_that_cannot_be_made_again_can_be_played() -> None:
+    envs = ChatVectorEnv(Unrecorded(Echo(), 1))
+    envs.reset(seed=0)
+    assert envs.step(["a"])[0][0][-1].content == "you said a"
+    envs.close()

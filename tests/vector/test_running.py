@@ -1,9 +1,8 @@
-"""A vector of environments that wait for nothing plays in the calling thread, and nobody could tell that from playing on the event loop."""
+"""Steps in the calling thread and on the event loop: nobody can tell one from the other."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
 
 import vfgym
-from tests.environments import Echo, Talk
+from tests.environments import Talk
 from tests.interruptions import ctrl_c
 from vfgym.errors import EpisodeBusy, ResetNeeded
 from vfgym.vector import ChatVectorEnv
@@ -256,77 +255,3 @@ def test_a_tool_that_is_added_later_may_wait() -> None:
     observations, *_ = envs.step([call] * 3)
     assert [conversation[-1]["content"] for conversation in observations] == ["met"] * 3
     envs.close()
-
-
-async def judge(completion: Any) -> float:
-    return 1.0
-
-
-@vfgym.blocking
-def slow(completion: Any) -> float:
-    return 1.0
-
-
-async def wait() -> str:
-    """Wait."""
-    return "done"
-
-
-def answer() -> str:
-    """Answer."""
-    return "done"
-
-
-@vfgym.blocking
-def block() -> str:
-    """Block."""
-    return "done"
-
-
-@pytest.mark.parametrize(
-    ("env", "is_played_here"),
-    [
-        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(lambda completion: 1.0)), True),
-        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(judge)), False),
-        (lambda: vfgym.SingleTurnEnv([{"question": "?"}], rubric=vfgym.Rubric(slow)), False),
-        (lambda: vfgym.ToolEnv(tools=[answer], dataset=[{"question": "?"}]), True),
-        (lambda: vfgym.ToolEnv(tools=[wait], dataset=[{"question": "?"}]), False),
-        (lambda: vfgym.ToolEnv(tools=[block], dataset=[{"question": "?"}]), False),
-        (Echo, False),  # an author's own hooks
-        (lambda: vfgym.to_chat("CartPole-v1"), True),
-        (lambda: vfgym.to_chat("CartPole-v1", blocking=True), False),
-        (lambda: gym.wrappers.TimeLimit(vfgym.to_chat("CartPole-v1"), 3), False),
-        (lambda: gym.make("textarena/TicTacToe-v0"), True),
-        (lambda: gym.make("textarena/TicTacToe-v0", opponents=lambda observation, info: info["legal_actions"][0]), False),
-        (lambda: gym.make("textarena/TicTacToe-v0", opponents="self"), True),
-    ],
-)
-def test_which_environments_are_known_to_wait_for_nothing(env: Callable[[], Any], is_played_here: bool) -> None:
-    envs = ChatVectorEnv(env(), 2)
-    assert envs._plays_here is is_played_here
-    envs.close()
-
-
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_collections_of_garbage_are_put_off_for_large_vectors_only_and_then_as_before(is_enabled: bool) -> None:
-    seen: list[bool] = []
-
-    def look(action: int) -> None:
-        seen.append(gc.isenabled())
-        if action:
-            raise OSError("in the middle")
-
-    was_enabled = gc.isenabled()
-    (gc.enable if is_enabled else gc.disable)()
-    try:
-        for count in (2, 1100):
-            envs = vector_of(look, count)
-            envs.reset(seed=0)
-            with pytest.raises(OSError, match="in the middle"):
-                envs.step(["1"] + ["0"] * (count - 1))
-            assert gc.isenabled() is is_enabled
-            envs.close()
-        assert set(seen[:2]) == {is_enabled}
-        assert set(seen[2:]) == {False}
-    finally:
-        (gc.enable if was_enabled else gc.disable)()
