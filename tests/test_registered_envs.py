@@ -26,14 +26,14 @@ register_all()
 IDS = playable_ids()
 DATASETS = [env_id for env_id in IDS if env_id.startswith("reasoning-gym/")]
 GAMES = [env_id for env_id in IDS if env_id not in DATASETS]
-SLOW = ("knight_swap", "arc_agi", "rearc", "rubiks_cube", "Sudoku")
+SLOW = ("knight_swap", "arc_agi", "rearc", "rubiks_cube", "Sudoku", "futoshiki", "quantum_lock", "group_anagrams", "integration")
 """What takes seconds to make its tasks: the exhaustive run has them."""
 QUICK = [env_id for env_id in IDS if not any(name in env_id for name in SLOW)]
 RNG = random.Random(SEED)
-SOME_DATASETS = RNG.sample([env_id for env_id in QUICK if env_id in DATASETS], 12)
+SOME_DATASETS = RNG.sample([env_id for env_id in QUICK if env_id in DATASETS], 6)
 SOME_GAMES = [
     env_id
-    for namespace, count in (("gymnasium", 10), ("pettingzoo", 2), ("textarena", 15))
+    for namespace, count in (("gymnasium", 6), ("pettingzoo", 2), ("textarena", 8))
     for env_id in RNG.sample([env_id for env_id in QUICK if env_id.startswith(f"{namespace}/")], count)
 ]
 
@@ -172,7 +172,7 @@ def test_random_answers_are_wrong(env_id: str) -> None:
 
 
 @pytest.mark.parametrize("autoreset_mode", AutoresetMode)
-@pytest.mark.parametrize("env_id", ["reasoning-gym/leg_counting-v0", "reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"])
+@pytest.mark.parametrize("env_id", ["reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"])
 def test_vector_environments(env_id: str, autoreset_mode: AutoresetMode) -> None:
     """Two side by side, over several episodes, in each mode of resetting."""
     envs = SyncVectorEnv([lambda: gymnasium.make(env_id)] * 2, autoreset_mode=autoreset_mode)

@@ -42,12 +42,13 @@ def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
         env = gymnasium.make(env_id)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         pytest.skip(str(error))
-    for seed in range(4):
+    most = 30 if env_id.startswith("CarRacing") else 200  # who draws each frame
+    for seed in range(2 if most == 30 else 4):
         env.reset(seed=seed)
         env.action_space.seed(seed)
         always: Any = env.action_space.sample()
         total, moves, is_over = 0.0, 0, False
-        while not is_over and moves < 300:
+        while not is_over and moves < most:
             _, reward, terminated, truncated, _ = env.step(always if seed % 2 else env.action_space.sample())
             total, moves, is_over = total + float(reward), moves + 1, terminated or truncated
         assert total >= known.get("episode", 0.0) + known.get("move", 0.0) * moves - 1e-6
@@ -57,10 +58,10 @@ def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
 
 @pytest.mark.parametrize("game", sorted(_reward_bounds()["pettingzoo"]))
 def test_no_play_of_pettingzoo_falls_below(game: str) -> None:
-    env = vfgym.PettingZooEnv(game, max_moves=300)
+    env = vfgym.PettingZooEnv(game, max_moves=150)
     assert env.reward_range is not None
     low, high = env.reward_range
-    rows = vfgym.evaluate(env, "random", num_examples=5, progress=False)["outputs"]
+    rows = vfgym.evaluate(env, "random", num_examples=2, progress=False)["outputs"]
     assert all(low <= row["reward"] <= high for row in rows)
     assert env.failure_reward == low
     env.close()
