@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
-import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
-from vfgym.interception.socket_files import make_socket_path
 from vfgym.interception.wire import message_of
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ResponseTokens
 from vfgym.output.redaction import Secret
@@ -106,20 +102,6 @@ async def test_who_asks_without_the_secret_path_or_after_the_end_is_refused(answ
 
 async def test_only_its_owner_reaches_the_socket(endpoint: Endpoint) -> None:
     assert os.stat(os.path.dirname(endpoint.socket_path)).st_mode & 0o077 == 0
-
-
-def test_sockets_that_nobody_serves_are_removed_and_those_of_running_servers_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left, served = make_socket_path(), make_socket_path()
-    with socket.socket(socket.AF_UNIX) as killed:
-        killed.bind(left)  # its file stays when its process ends
-    os.utime(left, (0, 0))
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(served)
-        server.listen()
-        os.utime(served, (0, 0))
-        make_socket_path()
-        assert (os.path.exists(os.path.dirname(left)), os.path.exists(served)) == (False, True)
 
 
 async def test_a_system_exit_ends_the_request_alone() -> None:
