@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +89,6 @@ async def meet(people: int) -> str:
 async def forever() -> str:
     await asyncio.Event().wait()
 
-@server.tool()
-def die() -> str:
-    os._exit(3)
-
 def note(file: str) -> None:
     with open(file, "a") as notes:
         notes.write("called\\n")
@@ -144,6 +141,20 @@ def server(script: Path) -> dict[str, Any]:
 def shared(script: Path) -> Iterator[MCPEnv]:
     """An environment for the tests that leave the server as it was."""
     env = MCPEnv([{"name": "test", "command": sys.executable, "args": [str(script)], "env": {"GREETING": "hi"}}], dataset=ROWS)
+    yield env
+    env.close()
+
+
+def local() -> str:
+    """Say where we are."""
+    return "here"
+
+
+@pytest.fixture(scope="module")
+def configured(script: Path) -> Iterator[MCPEnv]:
+    """An environment with a function beside its server, which has a directory, and whose errors end the episode."""
+    server = {"name": "test", "command": sys.executable, "args": [str(script)], "cwd": str(script.parent)}
+    env = MCPEnv([server], dataset=ROWS, tools=[local], stop_errors=[ToolCallError])
     yield env
     env.close()
 
@@ -220,10 +231,8 @@ def test_what_a_tool_gives_is_what_the_model_reads(shared: MCPEnv) -> None:
     ]
 
 
-def test_a_server_is_started_in_the_directory_that_it_is_given(server: dict[str, Any], tmp_path: Path) -> None:
-    env = MCPEnv([server | {"cwd": str(tmp_path)}], dataset=ROWS)
-    assert Path(answer(env, "here")).samefile(tmp_path)
-    env.close()
+def test_a_server_is_started_in_the_directory_that_it_is_given(script: Path, configured: MCPEnv) -> None:
+    assert Path(answer(configured, "here")).samefile(script.parent)
 
 
 def test_errors_are_told_to_the_model(shared: MCPEnv) -> None:
@@ -241,9 +250,9 @@ def test_calls_are_counted_for_each_tool(shared: MCPEnv) -> None:
     assert (metrics["total_tool_calls"], metrics["add_calls"], metrics["fail_calls"]) == (2.0, 2.0, 0.0)
 
 
-def test_calls_overlap_within_a_message_and_between_episodes(server: dict[str, Any]) -> None:
+def test_calls_overlap_within_a_message_and_between_episodes(shared: MCPEnv) -> None:
     """Every call waits for the fiftieth."""
-    env = MCPEnv([server], dataset=ROWS)
+    env = shared
     client = ScriptedClient([calling("meet", {"people": 50}, number=5), "done"])
 
     async def play() -> list[Any]:
@@ -252,15 +261,13 @@ def test_calls_overlap_within_a_message_and_between_episodes(server: dict[str, A
 
     states = asyncio.run(play())
     assert [message["content"] for state in states for message in state["completion"] if message["role"] == "tool"] == ["met"] * 50
-    env.close()
 
 
-def test_an_error_of_a_tool_can_end_the_episode(server: dict[str, Any]) -> None:
-    env = MCPEnv([server], dataset=ROWS, stop_errors=[ToolCallError])
-    env.reset(seed=0)
-    outcome = env.step(calling("fail", {"reason": "x"}))
+def test_an_error_of_a_tool_can_end_the_episode(configured: MCPEnv) -> None:
+    seat = configured.fork()
+    seat.reset(seed=0)
+    outcome = seat.step(calling("fail", {"reason": "x"}))
     assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "has_error")
-    env.close()
 
 
 def test_a_killed_server_is_started_again(server: dict[str, Any]) -> None:
@@ -269,17 +276,17 @@ def test_a_killed_server_is_started_again(server: dict[str, Any]) -> None:
     os.kill(first, 9)
     second = int(answer(env, "whoami"))
     assert second != first
-    assert "Error: " in answer(env, "die")  # the new server dies of it as well
-    third = int(answer(env, "whoami"))
-    assert third not in (first, second)
     assert not is_alive(first)
     env.close()
-    assert not is_alive(third)
+    assert not is_alive(second)
 
 
-def remote(over: str, server: dict[str, Any], http: HTTPServer) -> dict[str, Any]:
-    """Return how a server is reached: over its pipes, or over HTTP."""
-    return server if over == "pipes" else {"name": "web", "url": http.url}
+@pytest.fixture
+def remote(over: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """How a server is reached: over its pipes, or over HTTP."""
+    if over == "pipes":
+        return dict(request.getfixturevalue("server"))
+    return {"name": "web", "url": request.getfixturevalue("http").url}
 
 
 UNSENDABLE = {
@@ -292,11 +299,9 @@ UNSENDABLE = {
 
 
 @pytest.mark.parametrize("over", ["pipes", "http"])
-def test_arguments_that_cannot_be_sent_are_that_calls_own_trouble(
-    over: str, server: dict[str, Any], http: HTTPServer, tmp_path: Path
-) -> None:
+def test_arguments_that_cannot_be_sent_are_that_calls_own_trouble(remote: dict[str, Any], tmp_path: Path) -> None:
     """They are valid JSON. Another rollout's call is under way on the same connection; it goes on, and was made once."""
-    env = MCPEnv([remote(over, server, http)], dataset=ROWS)
+    env = MCPEnv([remote], dataset=ROWS)
     notes, until = tmp_path / "notes", tmp_path / "until"
     noting = ScriptedClient([calling("note_and_wait", {"file": str(notes), "until": str(until)}), "done"])
 
@@ -327,13 +332,13 @@ def test_arguments_that_cannot_be_sent_are_that_calls_own_trouble(
         assert state["error"] is None
 
 
-@pytest.mark.parametrize("over", ["pipes", "http"])
-@pytest.mark.parametrize(("tool", "times"), [("note_and_die", 1), ("set_and_die", 2), ("look_and_die", 2)])
-def test_only_a_call_without_further_effects_is_repeated(
-    over: str, tool: str, times: int, server: dict[str, Any], http: HTTPServer, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("over", "tool", "times"),
+    [("pipes", "note_and_die", 1), ("pipes", "set_and_die", 2), ("pipes", "look_and_die", 2), ("http", "look_and_die", 2)],
+)
+def test_only_a_call_without_further_effects_is_repeated(over: str, tool: str, times: int, remote: dict[str, Any], tmp_path: Path) -> None:
     """A server that dies in the middle of a call may have done what it was asked for."""
-    env = MCPEnv([remote(over, server, http)], dataset=ROWS)
+    env = MCPEnv([remote], dataset=ROWS)
     notes = tmp_path / "notes"
     told = answer(env, tool, file=str(notes))
     assert told.startswith("Error: ")
@@ -389,14 +394,12 @@ def test_a_server_over_http(http: HTTPServer) -> None:
     env.close()
 
 
-async def test_it_can_be_made_inside_a_running_loop_and_on_any_thread(server: dict[str, Any]) -> None:
-    here = MCPEnv([server], dataset=ROWS)
-    there = await asyncio.to_thread(MCPEnv, [server], dataset=ROWS)
-    for env in (here, there):
-        await env.areset(seed=0)
-        outcome = await env.astep(calling("add", {"a": 1}))
-        assert outcome.observation[-1] == ToolMessage("2", tool_call_id="c0")
-        await env.aclose()
+async def test_it_can_be_made_inside_a_running_loop(server: dict[str, Any]) -> None:
+    env = MCPEnv([server], dataset=ROWS)
+    await env.areset(seed=0)
+    outcome = await env.astep(calling("add", {"a": 1}))
+    assert outcome.observation[-1] == ToolMessage("2", tool_call_id="c0")
+    await env.aclose()
 
 
 def test_servers_with_tools_of_the_same_name_need_a_prefix(server: dict[str, Any]) -> None:
@@ -407,14 +410,8 @@ def test_servers_with_tools_of_the_same_name_need_a_prefix(server: dict[str, Any
     env.close()
 
 
-def test_servers_come_beside_functions(server: dict[str, Any]) -> None:
-    def local() -> str:
-        """Say where we are."""
-        return "here"
-
-    env = MCPEnv([server], dataset=ROWS, tools=[local])
-    assert (answer(env, "local"), answer(env, "add", a=1)) == ("here", "2")
-    env.close()
+def test_servers_come_beside_functions(configured: MCPEnv) -> None:
+    assert (answer(configured, "local"), answer(configured, "add", a=1)) == ("here", "2")
 
 
 @pytest.mark.parametrize(
@@ -443,12 +440,22 @@ def test_a_server_that_cannot_be_reached_is_named(server: dict[str, Any]) -> Non
         MCPEnv([MCPServerConfig(name="lost one", **server)])
 
 
-def test_after_close_nothing_is_started_again(server: dict[str, Any]) -> None:
-    env = MCPEnv([server], dataset=ROWS)
+def test_after_close_nothing_is_left_and_nothing_started_again(server: dict[str, Any]) -> None:
+    async def tasks() -> int:
+        return len(asyncio.all_tasks())
+
+    def count() -> int:
+        return asyncio.run_coroutine_threadsafe(tasks(), background_loop()).result()
+
+    before = count()
+    with ThreadPoolExecutor(1) as pool:  # on any thread
+        env = pool.submit(MCPEnv, [server], dataset=ROWS).result()
     pid = int(answer(env, "whoami"))
+    assert count() > before
     env.close()
     env.close()
     assert not is_alive(pid)
+    assert count() == before
     assert "closed" in answer(env, "whoami")
 
 
@@ -468,20 +475,6 @@ def test_the_end_of_the_process_ends_the_servers(server: dict[str, Any], tmp_pat
     problems = [line for line in run.stderr.splitlines() if not line.startswith("Executing ")]
     assert (run.returncode, problems) == (0, [])
     assert not is_alive(int(run.stdout))
-
-
-def test_nothing_is_left_on_the_background_loop(server: dict[str, Any]) -> None:
-    async def tasks() -> int:
-        return len(asyncio.all_tasks())
-
-    def count() -> int:
-        return asyncio.run_coroutine_threadsafe(tasks(), background_loop()).result()
-
-    before = count()
-    env = MCPEnv([server], dataset=ROWS)
-    assert count() > before
-    env.close()
-    assert count() == before
 
 
 def test_the_repr_of_a_configuration_and_its_label_hold_no_secret() -> None:

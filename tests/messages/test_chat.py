@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
@@ -371,6 +371,7 @@ MESSAGES = st.one_of(
 )
 
 
+@settings(max_examples=30)
 @given(
     messages=st.lists(
         st.builds(
@@ -387,6 +388,7 @@ def test_any_conversation_goes_through_json_and_pickle_and_comes_back_the_same(m
     assert [type(message) for message in as_messages(messages)] == [type(message) for message in conversation]
 
 
+@settings(max_examples=30)
 @given(messages=st.lists(MESSAGES, max_size=4))
 def test_plain_gives_dicts_and_lists_only(messages: list[dict[str, Any]]) -> None:
     def kinds(value: Any) -> set[type]:

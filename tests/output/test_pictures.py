@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym.errors import ConfigurationError, MissingExtra
@@ -32,6 +32,7 @@ def written(page: pictures.Picture, text: str, role: str = "user") -> bool:
     return all(cell(page, LINES - 1, column) == cell(plain, LINES - 1, column) for column in range(len(text)))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool", "text"]), st.text(max_size=300)), max_size=40))
 def test_every_page_has_the_same_shape(blocks: list[tuple[str, str]]) -> None:
     page = draw_page([DrawnMessage(*block) for block in blocks])
@@ -99,6 +100,7 @@ def test_what_is_no_picture_is_refused(drawn: Any) -> None:
         as_picture(drawn)
 
 
+@settings(max_examples=30)
 @given(st.tuples(*[st.integers(1, 30)] * 2), st.tuples(*[st.integers(1, 30)] * 2))
 def test_a_fitted_picture_has_the_shape_and_fills_it_one_way(size: tuple[int, int], wanted: tuple[int, int]) -> None:
     fitted = fit_picture(np.full((*size, 3), 200, np.uint8), (*wanted, 3))

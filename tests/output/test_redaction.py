@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym.output import redaction
@@ -53,6 +53,7 @@ keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_catego
         ascii,
     ],
 )
+@settings(max_examples=25)
 @given(keys)
 def test_every_spelling(spelled: Any, key: str) -> None:
     redaction._forget_all()
@@ -170,6 +171,7 @@ def test_errors_with_causes_notes_contexts_and_groups() -> None:
     assert "note ***" in shown
 
 
+@settings(max_examples=30)
 @given(keys, st.integers(12, 60))
 def test_a_text_that_was_cut_has_no_more_than_the_beginning(key: str, length: int) -> None:
     Secret(key)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -59,6 +59,7 @@ def problems(tool: ToolFunction | Callable[..., Any], arguments: dict[str, Any])
     return str(caught.value)
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), JSON))
 def test_decode_reads_objects_once_and_twice_encoded(arguments):
     text = json.dumps(arguments)
@@ -67,6 +68,7 @@ def test_decode_reads_objects_once_and_twice_encoded(arguments):
     assert ADD.decode(arguments) == arguments
 
 
+@settings(max_examples=30)
 @given(st.text() | JSON.map(json.dumps))
 def test_decode_gives_a_dict_or_a_parse_error(text):
     try:
@@ -148,6 +150,7 @@ def test_coercion(annotation, sent, bound):
     assert type(result) is type(bound)
 
 
+@settings(max_examples=30)
 @given(a=st.integers(), b=st.floats(allow_nan=False), c=st.text(), d=st.lists(st.booleans()), e=st.dictionaries(st.text(), st.text()))
 def test_values_of_the_right_type_arrive_unchanged(a, b, c, d, e):
     def tool(a: int, b: float, c: str, d: list[bool], e: dict[str, str]): ...
@@ -337,6 +340,7 @@ def test_twenty_problems_are_spelled_out_and_the_others_counted(wrong: int, end:
     assert text.count("should be") == 20
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]) | st.text(), JSON))
 def test_bind_gives_arguments_that_fit_or_a_call_error(arguments):
     def tool(a: Point, b: list[int] | None = None, c: Literal[1, "x"] = 1): ...

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -45,6 +45,7 @@ class Foreign:
         return "Foreign()"
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_text_stays_as_it_is(text):
     assert result_content(text) == text
@@ -122,6 +123,7 @@ def test_cycles_are_text():
     assert result_content(cycle) == "[1, [...]]"
 
 
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

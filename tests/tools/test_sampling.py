@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import jsonschema
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
@@ -111,6 +111,7 @@ TOOLS = [ToolFunction(func) for func in (nothing, plain, choices, bounds, contai
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_sampled_arguments_bind_and_validate(tool, seed):
     arguments = sample_arguments(tool.definition.parameters, np.random.default_rng(seed))
@@ -223,6 +224,7 @@ def test_schemas_without_an_instance(described):
         sample_arguments(schema, np.random.default_rng(0))
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, low=st.floats(-1e6, 1e6), width=st.floats(0, 1e6))
 def test_numbers_stay_within_their_bounds(seed, low, width):
     described = {"type": "number", "minimum": low, "maximum": low + width}

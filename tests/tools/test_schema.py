@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
@@ -358,6 +358,7 @@ def test_what_cannot_be_a_tool(func, words):
         assert word in str(caught.value)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from([*"a :@-\n\t()", "Args:\n", "\n\n", ":param ", "Parameters\n---\n", "@param ", "    "])).map("".join))
 @example("Sum.\n: :")
 def test_no_docstring_is_too_strange(docstring):

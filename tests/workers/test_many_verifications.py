@@ -69,7 +69,7 @@ else:
 """
 
 
-@pytest.mark.parametrize(("count", "hopeless"), [(100, 4), pytest.param(1500, 15, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("count", "hopeless"), [(40, 2), pytest.param(1500, 15, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("where", ["script", pytest.param("AsyncVectorEnv", marks=pytest.mark.exhaustive)])
 async def test_hopeless_ones_among_them(where: str, count: int, hopeless: int, tmp_path: Path) -> None:
     path = tmp_path / "script.py"

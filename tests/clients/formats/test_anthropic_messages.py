@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym.clients.formats.anthropic_messages import _turn, native_prompt, native_tool, read_blocks
@@ -203,6 +203,7 @@ def test_only_new_messages_are_converted():
     assert all(one is other for one, other in zip(convert_all(conversation, _turn), kept, strict=True))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=5)), max_size=12))
 def test_turns_alternate_and_no_text_is_lost(said):
     conversation = [as_message({"role": role, "content": content, "tool_call_id": "c"}) for role, content in said]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.interruptions import ctrl_c
 from tests.workers.processes import descendants, end_of
 from vfgym.errors import Error, InfraError, WorkerDied, WorkerTimeout
 from vfgym.workers import Workers, pool
@@ -147,22 +148,57 @@ async def test_slow_calls_hold_up_nobody() -> None:
     await asyncio.gather(*slow, return_exceptions=True)
 
 
-async def test_no_more_than_32_are_slow_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_so_many_may_be_slow_at_once_and_more_when_those_have_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    semaphore = threading.Semaphore
+    allowed: list[int] = []
+
+    def few(count: int) -> threading.Semaphore:
+        allowed.append(count)
+        return semaphore(2)
+
     monkeypatch.setattr(pool, "_QUICK", 0.01)
+    monkeypatch.setattr(threading, "Semaphore", few)
     workers = Workers("builtins")
-    begun = tmp_path / "begun"
+    begun, until = tmp_path / "begun", tmp_path / "until"
     begun.touch()
-    code = f"import time\nprint('x', end='', file=open({str(begun)!r}, 'a'), flush=True)\ntime.sleep(600)"
-    calls = [asyncio.ensure_future(workers.call("exec", code, {})) for _ in range(80)]
-    most = 32 + len(os.sched_getaffinity(0))
+    code = f"""
+import os, time
+print('x', end='', file=open({str(begun)!r}, 'a'), flush=True)
+while not os.path.exists({str(until)!r}): time.sleep(0.01)
+"""
+    calls = [asyncio.ensure_future(workers.call("exec", code, {})) for _ in range(10)]
+    most = 2 + len(os.sched_getaffinity(0))
     async with asyncio.timeout(60):
         while len(begun.read_text()) < most:
-            await asyncio.sleep(0.05)
-    await asyncio.sleep(0.5)
-    assert len(begun.read_text()) == most
-    for call in calls:
-        call.cancel()
-    await asyncio.gather(*calls, return_exceptions=True)
+            await asyncio.sleep(0.01)
+        assert len(begun.read_text()) == most
+        calls.pop().cancel()
+        calls.pop(0).cancel()  # one that waits, and one that has begun
+        until.touch()
+        await asyncio.gather(*calls)
+    assert len(begun.read_text()) == 9
+    assert allowed == [32]
+
+
+@on_linux
+def test_ctrl_c_ends_the_worker_of_a_call_that_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    code = f"import os\nprint(os.getpid(), file=open({str(file)!r}, 'w'), flush=True)\nwhile True: pass"
+
+    def interrupt_when_it_has_begun() -> None:
+        while not file.exists() or not file.read_text().endswith("\n"):
+            ended.wait(0.01)
+        interrupt()
+
+    ended = threading.Event()
+    with ctrl_c() as interrupt:
+        thread = threading.Thread(target=interrupt_when_it_has_begun)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            python.call_sync("exec", code, {}, cpu_seconds=600)
+        thread.join()
+    asyncio.run(end_of([int(file.read_text())]))
+    assert python.call_sync("eval", "1") == 1
 
 
 @on_linux
@@ -312,7 +348,7 @@ if len(sys.argv) > 1:
 def test_scripts_need_no_main_guard_and_leave_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(SCRIPT, encoding="utf-8")
-    for command in ([str(path)], ["-c", SCRIPT], ["-"]):
+    for command in ([str(path)], ["-"]):
         done = subprocess.run(
             [sys.executable, "-W", "error", *command], input=SCRIPT, check=True, capture_output=True, text=True, timeout=120
         )
