@@ -241,7 +241,25 @@ def test_annotation_describes_before_docstring():
     assert descriptions == ["From the annotation.", "From the field.", "From the docstring."]
 
 
-@pytest.mark.parametrize("name", ["schema", "json", "copy", "model_config", "model_fields", "_x", "__x", "class_", "validate"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "schema",
+        "json",
+        "copy",
+        "model_config",
+        "model_fields",
+        "_x",
+        "__x",
+        "class_",
+        "validate",
+        "metadata",
+        "title",
+        "type",
+        "default",
+        "name",
+    ],
+)
 def test_any_parameter_name(name):
     scope: dict[str, Any] = {}
     exec(f"def tool({name}: int): return {name}", scope)
