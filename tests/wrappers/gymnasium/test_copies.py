@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +15,8 @@ from vfgym.agents.base import seat_of
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import EpisodeNotPicklable
 from vfgym.runs.replicas import make_env
+from vfgym.wrappers.gymnasium.copies import find_copied_as_new, transitions_of
+from vfgym.wrappers.gymnasium.old_gym import OldGymGame
 
 
 def begun(env_id: str) -> EpisodeSeat:
@@ -106,3 +110,60 @@ async def test_a_game_on_a_thread_of_its_own_goes_back() -> None:
     assert first == second == await env.astep("down")
     for seat in (*branches, env):
         await seat.aclose()
+
+
+class Wrapped(gym.Wrapper[Any, Any, Any, Any], gym.utils.EzPickle):
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        gym.utils.EzPickle.__init__(self, env)
+        super().__init__(env)
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: gym.make("CartPole-v1"), None),
+        (Steps, Steps),
+        (CopiedSteps, None),
+        (lambda: gym.Wrapper(gym.Wrapper(Steps())), Steps),
+        (lambda: Wrapped(gym.make("CartPole-v1").unwrapped), Wrapped),
+        (lambda: OldGymGame(Steps()), Steps),
+        (lambda: gym.Wrapper(OldGymGame(CopiedSteps())), None),
+    ],
+)
+def test_the_class_is_found_whose_copy_is_a_new_game(make: Any, found: type | None) -> None:
+    assert find_copied_as_new(make()) is found
+
+
+def test_an_environment_is_copied_before_its_first_reset_and_after_the_end() -> None:
+    env = vfgym.to_chat(Steps, rules="Go on.")
+    assert pickle.loads(pickle.dumps(env)).reset(seed=0)
+    env.reset(seed=0)
+    with pytest.raises(EpisodeNotPicklable, match="Steps is pickled and copied by the arguments of its constructor only"):
+        copy.deepcopy(env)
+    for _ in range(8):
+        env.step("1")
+    assert copy.deepcopy(env).state["num_moves"] == 8
+
+
+def test_transitions_are_shared_where_nothing_may_change_them() -> None:
+    lake = gym.make("FrozenLake-v1")
+    assert transitions_of(lake) is lake.unwrapped.P  # type: ignore[attr-defined]
+    assert transitions_of(gym.make("Blackjack-v1")) is None
+    assert transitions_of(gym.make("CartPole-v1")) is None
+    assert transitions_of(gym.wrappers.ClipReward(lake, 0, 1)) is None
+
+    class Lake(type(lake.unwrapped)):  # type: ignore[misc]
+        """Somebody's own, who may write to the table."""
+
+    assert transitions_of(Lake()) is None
+
+
+def test_games_of_one_environment_share_their_table_of_moves() -> None:
+    env = vfgym.to_chat("FrozenLake-v1")
+    forks = [env.fork() for _ in range(2)]
+    tables = []
+    for fork in (env, *forks):
+        fork.reset(seed=0)
+        tables.append(fork.state.session.game.unwrapped.P)
+    assert tables[0] is tables[1] is tables[2]
+    assert len({id(fork.state.session.game.unwrapped) for fork in (env, *forks)}) == 3

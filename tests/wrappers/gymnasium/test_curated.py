@@ -19,7 +19,7 @@ from gymnasium.spaces import Discrete
 import vfgym
 from vfgym.codecs import without_colours
 from vfgym.data import gymnasium_environments, gymnasium_prompts, other_prompts
-from vfgym.wrappers.gymnasium.curated import curated_prompt, other_title
+from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, other_title, write
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
 
 OWN_IDS = [
@@ -479,3 +479,73 @@ def test_what_is_written_goes_before_the_docstring_and_after_what_was_registered
 def test_a_class_without_a_name_of_its_own_has_a_title() -> None:
     assert other_title(type("Env", (), {"__module__": "crafter.env"})) == "Crafter"
     assert other_title(type("Env", (), {"__module__": "elsewhere"})) is None
+
+
+# How texts are chosen
+
+
+class Made(gym.Env[Any, Any]):
+    """A game that was made with settings."""
+
+    def __init__(self, speed: float = 0.5, level: int = 3, secret: Any = None) -> None:
+        self.speed = speed
+        self._level = level
+        self.part = SimpleNamespace(size=0, map=np.array([[b"S", b"F"], [b"H", b"G"]]))
+
+
+def settings_of(with_spec: bool = True, **arguments: Any) -> Settings:
+    env = Made(**arguments)
+    if with_spec:
+        env.spec = gym.envs.registration.EnvSpec("Made-v0", entry_point=Made, max_episode_steps=9, kwargs={"level": 5, "mode": 0})
+    return Settings(env, {"older": 1, "level": 7})
+
+
+def test_an_attribute_goes_before_an_argument_and_that_before_a_default() -> None:
+    settings = settings_of(speed=0.0)
+    assert [settings[name] for name in ("speed", "level", "mode", "secret", "older", "max_episode_steps", "part.size")] == [
+        0.0,
+        3,
+        0,
+        None,
+        1,
+        9,
+        0,
+    ]
+    bare = settings_of(with_spec=False)
+    assert bare["older"] == 1
+    for name in ("mode", "max_episode_steps", "secret"):
+        with pytest.raises(KeyError):
+            bare[name]
+
+
+@pytest.mark.parametrize(
+    ("item", "texts"),
+    [
+        ("Speed {speed}.", ["Speed 0.5."]),
+        ("Speed {speed:.2f}, level {level}, size {part.size}.", ["Speed 0.50, level 3, size 0."]),
+        ("Map:\n{part.map}", ["Map:\nSF\nHG"]),
+        ("Unknown {colour}.", []),
+        ("None of {secret}.", []),
+        ("No {part.colour}.", []),
+        ({"texts": ["a", "b"]}, ["a", "b"]),
+        ({"when": {"level": 3}, "texts": ["a"]}, ["a"]),
+        ({"when": {"level": [1, 3], "speed": 0.5}, "texts": ["a"]}, ["a"]),
+        ({"when": {"level": 3, "speed": 0.6}, "texts": ["a"]}, []),
+        ({"when": {"colour": "red"}, "texts": ["a"]}, []),
+        ({"unless": {"level": 3}, "texts": ["a"]}, []),
+        ({"unless": {"level": 3, "speed": 0.6}, "texts": ["a"]}, ["a"]),
+        ({"unless": {"part.colour": 1}, "texts": ["a"]}, ["a"]),
+        ({"each": ["x", "y"], "texts": ["{each} of {level}", "{each}"]}, ["x of 3", "x", "y of 3", "y"]),
+    ],
+)
+def test_texts_are_told_where_they_hold(item: Any, texts: list[str]) -> None:
+    assert write([item], settings_of()) == texts
+
+
+def test_the_version_in_a_modules_name_is_a_setting() -> None:
+    versioned = type("Ant", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v12"})
+    assert Settings(versioned(), {})["version"] == 12
+    assert curated_prompt(type("AntEnv", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v12"})) == curated_prompt(
+        type("AntEnv", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v5"})
+    )
+    assert curated_prompt(versioned) is None

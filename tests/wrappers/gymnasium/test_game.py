@@ -219,3 +219,129 @@ def test_mappings_by_number_survive_a_spec_as_json(env_id: str, options: dict[st
     env = gym.make(env_id, **options)
     again = gym.make(EnvSpec.from_json(env.spec.to_json()))  # type: ignore[union-attr]
     assert again.reset(seed=0)[0] == env.reset(seed=0)[0]
+
+
+# What is played, and what is told of it
+
+
+class Choosing(Counter):
+    """Its actions have names, and its first ends it."""
+
+    def step(self, action: Any) -> Any:
+        observation, *_ = super().step(action)
+        return observation, 2.0, bool(action == 0), False, self.info
+
+
+@pytest.mark.parametrize(
+    ("options", "reward", "flags", "played"),
+    [
+        ({}, 0.0, (False, False), []),
+        ({"invalid_reward": -0.5}, -0.5, (False, False), []),
+        ({"on_invalid": "terminate", "invalid_reward": -1}, -1.0, (True, False), []),
+        ({"on_invalid": "noop", "noop_action": 0}, 1.0, (False, False), [0]),
+        ({"on_invalid": "noop", "noop_action": "1", "invalid_reward": -0.25}, 0.75, (False, False), [1]),
+        ({"on_invalid": "noop", "noop_action": np.int64(2)}, 1.0, (False, False), [2]),
+    ],
+    ids=str,
+)
+def test_an_answer_that_names_no_action_leads_to_what_on_invalid_says(
+    options: dict[str, Any], reward: float, flags: tuple[bool, bool], played: list[int]
+) -> None:
+    env = vfgym.to_chat(Counter, **options)
+    env.reset(seed=0)
+    outcome = env.step("I do not know.")
+    assert (outcome.reward, outcome[2:4], env.state.session.game.played) == (reward, flags, played)
+    assert env.state["invalid_answers"] == 1
+    assert ("Instead, " in outcome.observation[-1].content) == bool(played)
+    assert env.why_no_action(AssistantMessage("I do not know."), env.state)
+    assert env.why_no_action(AssistantMessage("1"), env.state) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"on_invalid": "noop"}, "needs to know which action does nothing: give noop_action"),
+        ({"on_invalid": "noop", "noop_action": 3}, "noop_action must be an action of Discrete"),
+        ({"on_invalid": "noop", "noop_action": "wait"}, "or its name; got 'wait'"),
+        ({"noop_action": 0}, 'noop_action is what on_invalid="noop" plays'),
+        ({"on_invalid": "ignore"}, "on_invalid must be one of feedback, terminate, noop, random; got 'ignore'"),
+        ({"invalid_reward": True}, "invalid_reward must be a number"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        vfgym.to_chat(Counter, **options)
+
+
+@pytest.mark.parametrize(("count", "listed"), [(1000, True), (1001, False)])
+def test_all_actions_are_legal_where_nothing_says_otherwise_and_they_can_be_listed(count: int, listed: bool) -> None:
+    env = vfgym.to_chat(lambda: Counter(action_space=gym.spaces.Discrete(count, start=1)), rules="Count.")
+    _, info = env.reset(seed=0)
+    assert info.get("legal_actions", []) == [str(number) for number in range(1, count + 1)][: count * listed]
+    assert env.step("1").info.get("legal_actions", []) == info.get("legal_actions", [])
+
+
+def test_moves_are_listed_as_the_prompt_lists_them_and_under_a_mask_as_it_allows_them() -> None:
+    env = vfgym.to_chat(Counter, action_names=["a", "b", "c"])
+    env.reset(seed=0)
+    assert env.listed_moves(env.state) == ["0 (a)", "1 (b)", "2 (c)"]
+    assert env.describe_moves(env.state) == "0 (a), 1 (b), 2 (c)"
+    masked = vfgym.to_chat(lambda: Counter({"action_mask": [0, 1, 0]}), action_names=["a", "b", "c"])
+    _, info = masked.reset(seed=0)
+    assert masked.listed_moves(masked.state) == info["legal_actions"] == ["b"]
+
+
+def test_at_the_end_nothing_is_legal_and_the_end_is_said() -> None:
+    env = vfgym.to_chat(Choosing)
+    env.reset(seed=0)
+    assert env.step("1").reward == 2.0
+    outcome = env.step("0")
+    assert (outcome.terminated, outcome.observation[-1].content) == (True, "102\n\nThe game is over.")
+    assert "legal_actions" not in outcome.info
+    assert outcome.info["native_observation"] == 102
+
+    class Cut(Counter):
+        def step(self, action: Any) -> Any:
+            observation, reward, *_ = super().step(action)
+            return observation, reward, False, self.count == 2, {}
+
+    limited = vfgym.to_chat(Cut)
+    limited.reset(seed=0)
+    limited.step("1")
+    outcome = limited.step("1")
+    assert (outcome[2:4], outcome.observation[-1].content) == ((False, True), "102\n\nThe game was cut off after 2 steps.")
+
+
+@pytest.mark.parametrize(
+    ("reset", "step", "error"),
+    [
+        ((3, {}), None, "step of a Gymnasium game must return .* got NoneType"),
+        ((3, {}), (0, 1.0, False, False, 3), r"got \(int, float, bool, bool, int\)"),
+        ((3, {}), (0, "x", False, False, {}), r"got \(int, str, bool, bool, dict\)"),
+        (3, None, "reset of a Gymnasium game must return .* got int"),
+        ((3, 4), None, r"got \(int, int\)"),
+        ((3, {}, 4), None, r"got \(int, dict, int\)"),
+    ],
+)
+def test_what_a_game_returns_by_mistake_is_named(reset: Any, step: Any, error: str) -> None:
+    class Mistaken(Counter):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            return reset
+
+        def step(self, action: Any) -> Any:
+            return step
+
+    env = vfgym.to_chat(Mistaken)
+    with pytest.raises((TypeError, ConfigurationError), match=error):  # noqa: PT012 -- whichever fails
+        env.reset(seed=0)
+        env.step("1")
+
+
+def test_bounds_of_rewards_follow_from_limits() -> None:
+    assert vfgym.to_chat("Blackjack-v1").reward_range == (-1.0, 1.0)
+    assert vfgym.to_chat("CartPole-v1").reward_range is None
+    assert vfgym.to_chat(Counter).reward_range is None
+    assert vfgym.to_chat("CliffWalking-v1", max_turns=0).failure_reward == vfgym.to_chat("CliffWalking-v1").failure_reward
+    assert vfgym.to_chat("CliffWalking-v1", max_turns=2).failure_reward == -200
+    assert vfgym.to_chat("CliffWalking-v1", max_turns=2, invalid_reward=-300).failure_reward == -800
+    assert vfgym.to_chat("CliffWalking-v1", max_turns=2, failure_reward=0.0).failure_reward == 0.0

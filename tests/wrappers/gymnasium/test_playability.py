@@ -8,12 +8,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 import vfgym
 from tests.environments import Talk
 from vfgym.checks.environment import check_environment
+from vfgym.codecs import codec_for
 from vfgym.data import gymnasium_environments
+from vfgym.wrappers.gymnasium.playability import action_problem, observation_problem
 
 
 class Game(gym.Env[Any, Any]):
@@ -128,3 +130,45 @@ def test_every_registered_game_can_be_played_from_its_prompt(game_id: str) -> No
             pytest.skip(str(error))
     assert env.unwrapped.prompt_problems == ()
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("space", "count"),
+    [
+        (Discrete(20), 0),
+        (Discrete(21), 21),
+        (Box(0, 1, (4,)), 0),
+        (Box(0, 1, (5,)), 5),
+        (Box(0, 1, ()), 0),
+        (MultiDiscrete([2] * 5), 5),
+        (Dict(a=Box(0, 1, (2, 3)), b=Discrete(99)), 6),
+        (Dict(action_mask=MultiBinary(9), b=Discrete(99)), 0),
+        (Tuple([Discrete(2)] * 5), 5),
+        (Tuple([Discrete(2), MultiBinary(6)]), 6),
+        (gym.spaces.Text(99), 0),
+    ],
+    ids=str,
+)
+def test_twenty_actions_and_four_numbers_can_be_found_out(space: gym.Space[Any], count: int) -> None:
+    problem = action_problem(space, codec_for(space))
+    assert problem.startswith(f"the {count} ") if count else problem == ""
+    if not isinstance(space, Discrete):
+        problem = observation_problem(space)
+        assert problem == (f"{count} numbers of an observation have no labels: give obs_to_text" if count else "")
+    if isinstance(space, Discrete | Box) and count:
+        assert action_problem(space, codec_for(space, [f"n{number}" for number in range(count)])) == ""
+
+
+def test_images_explain_themselves() -> None:
+    image = Box(0, 255, (20, 20, 3), np.uint8)
+    assert observation_problem(image) == observation_problem(Dict(view=image, speed=Discrete(3))) == ""
+    assert observation_problem(Dict(view=image, lidar=Box(0, 1, (5,)))).startswith("5 numbers")
+
+
+def test_a_game_that_fails_at_its_reset_has_no_mask() -> None:
+    class Failing(Game):
+        def reset(self, **kwargs: Any) -> Any:
+            raise RuntimeError("no level")
+
+    with pytest.warns(UserWarning, match=ACTIONS):
+        vfgym.to_chat(lambda: Failing(Discrete(500), SMALL))

@@ -175,3 +175,36 @@ def test_nobody_wins_by_answers_that_are_no_moves() -> None:
     for policy in (lambda observation, info: "pass", lambda observation, info: "center"):
         results = vfgym.evaluate(vfgym.to_chat("classic/tictactoe_v3"), policy, num_examples=2)
         assert [output["ending"] for output in results["outputs"]] == ["policy_failed"] * 2
+
+
+def test_a_seat_takes_its_options_and_hands_them_to_its_tables() -> None:
+    factory("tictactoe_v3")
+    env = PettingZooEnv("classic/tictactoe_v3", rules="", on_invalid="terminate", invalid_reward=-2, max_moves=0 + 7, opponents="self")
+    table = env.open_table()
+    assert (table.on_invalid, table.invalid_reward, table.max_moves) == ("terminate", -2.0, 7)
+    assert (env.blocking, env.env_id, env.prompt_problems) == (False, "pettingzoo/tictactoe-v3", ())
+    own = PettingZooEnv(Elimination, blocking=True, env_id="mine/elimination")
+    assert (own.blocking, own.env_id) == (True, "mine/elimination")
+    env.reset(seed=0)
+    assert env.step("nowhere")[1:4] == (-2.0, True, False)
+
+
+def test_a_table_is_closed_that_only_showed_what_is_wrong() -> None:
+    closed: list[Any] = []
+
+    class Closing(Elimination):
+        def close(self) -> None:
+            closed.append(self)
+
+    PettingZooEnv(Closing)
+    assert len(closed) == 1
+    with pytest.raises(ConfigurationError, match="give obs_to_text"):
+        PettingZooEnv(lambda: Closing(size=1000))
+    assert len(closed) == 2
+
+
+def test_bounds_of_rewards_are_known_of_classic_games_alone() -> None:
+    factory("tictactoe_v3")
+    assert PettingZooEnv("classic/tictactoe_v3").reward_range == (-1.0, 1.0)
+    assert PettingZooEnv("classic/tictactoe_v3", invalid_reward=-1.0, max_moves=9).failure_reward == -10.0
+    assert PettingZooEnv(Elimination).reward_range is None

@@ -14,8 +14,10 @@ import vfgym
 from tests.wrappers.pettingzoo.tables import Elimination, Guessing, check_same_game, factory, play
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
+from vfgym.wrappers.pettingzoo.making import make_aec
 
 pettingzoo = pytest.importorskip("pettingzoo")
+from pettingzoo.env_registry.exceptions import FailedToImport  # noqa: E402
 from pettingzoo.utils.conversions import parallel_to_aec  # noqa: E402
 
 
@@ -81,3 +83,36 @@ def test_without_pettingzoo_it_is_said_what_to_install(monkeypatch: pytest.Monke
         PettingZooGame("classic/tictactoe_v3")
     with pytest.raises(MissingExtra, match=r"to_pettingzoo needs .*vfgym\[pettingzoo\]"):
         to_pettingzoo(lambda: PettingZooGame(Elimination))
+
+
+def test_an_environment_of_the_registry_is_made_to_draw_if_it_can_and_nobody_says_otherwise() -> None:
+    factory("tictactoe_v3")
+    modes = [
+        make_aec("classic/tictactoe_v3", options, draws).render_mode
+        for options, draws in (({}, True), ({}, False), ({"render_mode": None}, True), ({"render_mode": "ansi"}, True))
+    ]
+    assert modes == ["rgb_array", None, None, "ansi"]
+
+
+def test_what_does_not_say_who_plays_is_refused() -> None:
+    class Nobody(Elimination):
+        def __init__(self) -> None:
+            super().__init__()
+            self.possible_agents = []
+
+    with pytest.raises(ConfigurationError, match="does not say who plays it: it needs possible_agents"):
+        make_aec(Nobody, {}, False)
+
+
+def test_arguments_are_given_to_the_function() -> None:
+    assert make_aec(Elimination, {"longest": 0}, False).longest == 0
+    assert make_aec(Guessing, {}, True).possible_agents == ["low_0", "high_0"]
+
+
+def test_an_environment_whose_requirements_are_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise FailedToImport("no module named chess")
+
+    monkeypatch.setattr(pettingzoo, "make", fail)
+    with pytest.raises(ConfigurationError, match=r"PettingZoo cannot make 'classic/chess_v6': no module named chess"):
+        make_aec("classic/chess_v6", {}, False)
