@@ -19,12 +19,6 @@ from vfgym.codecs.reading import Where
 from vfgym.errors import ConfigurationError, InvalidAction
 
 
-def test_a_long_listing_shows_its_ends() -> None:
-    listing = codec_for(gs.Discrete(100), [f"cell {index}" for index in range(100)]).listing()
-    assert listing.startswith("0 (cell 0), 1 (cell 1), ")
-    assert listing.endswith(", ..., 97 (cell 97), 98 (cell 98), 99 (cell 99)")
-
-
 @pytest.mark.parametrize("names", [{-1: "left", 0: "stay", 1: "right"}, {"0": "stay", "1": "right", "-1": "left"}])
 def test_names_may_be_given_by_number_in_any_order_and_as_json_has_them(names: Any) -> None:
     codec = codec_for(gs.Discrete(3, start=-1), names)
@@ -195,7 +189,14 @@ def test_few_numbers_are_listed(count: int, listing: str) -> None:
 def test_forty_names_are_listed_and_of_more_the_ends() -> None:
     names = [f"n{number}" for number in range(41)]
     assert "..." not in codec_for(gs.Discrete(40), names[:40]).listing()
-    assert codec_for(gs.Discrete(41), names).listing().count("(n") == 23
+    listing = codec_for(gs.Discrete(41), names).listing()
+    assert listing.startswith("0 (n0), 1 (n1), ")
+    assert listing.endswith("19 (n19), ..., 38 (n38), 39 (n39), 40 (n40)")
+
+
+def test_schemas_are_names_or_numbers() -> None:
+    assert NAMED.schema == {"type": "string", "enum": NAMED.names}
+    assert codec_for(gs.Discrete(3, start=-1)).schema == {"type": "integer", "minimum": -1, "maximum": 1}
 
 
 @pytest.mark.parametrize("name", ["...", "\u2026"])
