@@ -13,7 +13,7 @@ import pytest
 from tests.sandboxes.making import need
 from tests.workers.processes import descendants, end_of
 from vfgym.errors import SandboxError
-from vfgym.sandboxes import SandboxSpec, backends, create
+from vfgym.sandboxes import SandboxSpec, backends, create, registry
 from vfgym.sandboxes.registry import _find_place, identify, remove_left
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
@@ -87,6 +87,43 @@ def test_a_process_that_ends_by_itself_leaves_nothing(tmp_path: Path) -> None:
         assert owner.wait(60) == 0
     assert [path.name for path in tmp_path.rglob("*")] == [f"vfgym-sandboxes-{os.geteuid()}"]
     assert _running_in(tmp_path) == []
+
+
+def _started_in(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a process whose environment names a sandbox's folder."""
+    return subprocess.Popen(["sleep", "1000"], env={**os.environ, "HOME": str(folder)})
+
+
+def test_what_starts_while_others_are_killed_is_killed_before_the_folder_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "vfgym-sandbox-a"
+    folder.mkdir()
+    started, kill = [_started_in(folder)], registry._kill
+    in_time: list[bool] = []
+
+    def kill_late(pid: int) -> None:
+        if len(started) < 3:
+            started.append(_started_in(folder))
+        in_time.append(folder.exists())
+        kill(pid)
+
+    monkeypatch.setattr(registry, "_kill", kill_late)
+    registry.remove_local(registry.Record("vfgym-a", "unsafe", identify(os.getpid()), folder=str(folder)))
+    assert {process.wait(60) for process in started} == {-signal.SIGKILL}
+    assert len(started) == 3
+    assert all(in_time)
+    assert not folder.exists()
+
+
+def test_a_process_that_has_ended_is_not_running_though_its_parent_has_not_asked() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        known = identify(process.pid)
+        assert registry._is_running(known)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert identify(process.pid) == known, "its entry is there until somebody asks"
+        assert not registry._is_running(known)
 
 
 async def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

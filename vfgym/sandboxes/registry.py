@@ -16,6 +16,7 @@ import re
 import signal
 import socket
 import tempfile
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,9 @@ from vfgym.sandboxes import cgroups
 from vfgym.sandboxes.inside.files import remove_below
 
 logger = logging.getLogger(__name__)
+
+_ENDS_WITHIN = 10.0
+"""Seconds in which processes that were killed have ended, however busy the machine is."""
 
 
 @dataclass
@@ -68,8 +72,9 @@ def identify(pid: int) -> list[Any]:
 
 
 def _is_running(process: list[Any]) -> bool:
+    """Say whether a process has not ended. One that its parent has not asked about since has."""
     if process[1] is not None:
-        return identify(process[0]) == process
+        return identify(process[0]) == process and not _has_ended(process[0])
     try:  # on a system without /proc
         os.kill(process[0], 0)
     except ProcessLookupError:
@@ -77,6 +82,13 @@ def _is_running(process: list[Any]) -> bool:
     except PermissionError:
         pass
     return not Path("/proc/self").exists()
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def _find_place() -> str:
@@ -170,12 +182,9 @@ def remove_left(removers: dict[str, Any]) -> None:
 
 def remove_local(record: Record) -> None:
     """Kill the process of a sandbox, and all that name its folder in their environment; remove its groups and the folder."""
-    if record.process is not None and _is_running(record.process):
-        _kill(record.process[0])
+    _end_processes(record)
     cgroups.remove(record.groups)
     if record.folder is not None:
-        for pid in _find_by_environment(record.folder):
-            _kill(pid)
         try:
             if os.path.islink(record.folder):  # by a command that has moved the folder away: what it leads to is not ours
                 os.unlink(record.folder)
@@ -186,6 +195,24 @@ def remove_local(record: Record) -> None:
             pass
         except OSError as error:
             logger.warning("the folder of %s could not be removed: %s", record.id, error)
+
+
+def _end_processes(record: Record) -> None:
+    """Kill the processes of a sandbox until there are none: some start others meanwhile, and none ends at once."""
+    until, pause = time.monotonic() + _ENDS_WITHIN, 0.001
+    while True:
+        found = [] if record.folder is None else _find_by_environment(record.folder)
+        if record.process is not None and _is_running(record.process):
+            found.append(record.process[0])
+        for pid in found:
+            _kill(pid)
+        if not found or not Path("/proc/self").exists():  # where nobody can say who is left
+            return
+        if time.monotonic() > until:
+            logger.warning("processes of %s could not be ended: %s", record.id, ", ".join(map(str, found)))
+            return
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 def _find_by_environment(text: str) -> list[int]:
