@@ -1,4 +1,7 @@
-"""The commands as processes of their own, logging at DEBUG: no key in what they print and write, and no control character."""
+"""The commands, logging at DEBUG: no key in what they print and write, and no control character.
+
+They run in forks (`tests.commands`). One failing run of each is a program of its own, as in a shell, in Python's development mode.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from tests.commands import run_module, run_vfgym
+from tests.programs import SECONDS
 from tests.secrecy.hostile_server import hostile_server
 from tests.secrecy.planted import hits, hits_in_files, key, sampling_args, with_query, with_user
 from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, scripted
@@ -18,7 +24,7 @@ from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, script
 CONTROLS = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eright to left \r overwritten"
 
 ENVIRONMENT = '''
-"""Questions that a judge decides, soon: no request is sent again after its deadline. What loggers say goes to the standard error stream."""
+"""Questions that a judge decides. Requests are sent again at once. What loggers say goes to the standard error stream."""
 
 import logging
 import os
@@ -26,11 +32,12 @@ import os
 import vfgym
 import verifiers_compat as vf
 from vfgym.clients import ClientConfig
+from vfgym.clients.http import retries
 
 logging.basicConfig(level=logging.DEBUG)
 
 
-SECONDS = 11  # retries end after 7.5 at most, since the next pause is 6 at least: 3.5 are left, in which no deadline comes first
+retries._FIRST_PAUSE = retries._LONGEST_PAUSE = 0.001
 
 
 def judge_client():
@@ -52,12 +59,12 @@ def rows():
 
 def load_environment(secret_token=None, **arguments):
     rubric = vf.JudgeRubric(funcs=[verdict, bad], judge_client=judge_client())
-    return vf.SingleTurnEnv(dataset=rows(), rubric=rubric, timeout_seconds=SECONDS)
+    return vf.SingleTurnEnv(dataset=rows(), rubric=rubric)
 
 
 def step_environment(secret_token=None, **arguments):
     rubric = vfgym.JudgeRubric([verdict, bad], judge_client=judge_client())
-    return vfgym.SingleTurnEnv(rows(), rubric=rubric, timeout_seconds=SECONDS)
+    return vfgym.SingleTurnEnv(rows(), rubric=rubric)
 
 
 import gymnasium
@@ -67,25 +74,43 @@ gymnasium.register("Asked-v0", entry_point="asked:step_environment")
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "asked.py").write_text(ENVIRONMENT)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def _variables(workspace: Path, judge_url: str) -> dict[str, str]:
+    keys = {"SOME_KEY": key("variable"), "JUDGE": key("judge"), "JUDGE_URL": with_query(judge_url)}
+    return {**keys, "VF_LOG_LEVEL": "DEBUG", "PYTHONPATH": str(workspace), "PYTHONASYNCIODEBUG": "1"}
 
 
 def run(command: Sequence[str], workspace: Path, judge_url: str, code: int) -> str:
     """Run a command, and return what it printed."""
-    variables = {"SOME_KEY": key("variable"), "JUDGE": key("judge"), "JUDGE_URL": with_query(judge_url), "VF_LOG_LEVEL": "DEBUG"}
+    module, *arguments = command
+    variables = _variables(workspace, judge_url)
+    if module == "vfgym":
+        done = run_vfgym(*arguments, exit_code=code, **variables)
+    else:
+        done = run_module(module, *arguments, exit_code=code, **variables)
+    return done.stdout + done.stderr
+
+
+def run_program(command: Sequence[str], workspace: Path, judge_url: str, code: int) -> str:
+    """Run a command as a program in Python's development mode, and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-m", *command],
-        cwd=workspace,
-        env={**os.environ, **variables, "PYTHONPATH": str(workspace), "OPENAI_LOG": "debug", "ANTHROPIC_LOG": "debug"},
+        env={**os.environ, **_variables(workspace, judge_url), "OPENAI_LOG": "debug", "ANTHROPIC_LOG": "debug"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=SECONDS,
     )
     printed = done.stdout + done.stderr
     assert done.returncode == code, printed
     return printed
+
+
+Command: TypeAlias = Callable[..., list[str]]
 
 
 def vfgym_eval(url: str, *more: str) -> list[str]:
@@ -109,19 +134,21 @@ def vf_gepa(url: str) -> list[str]:
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
 @pytest.mark.parametrize("failure", ["not_http", "redirects", "unknown_key_error", "bad_request"])
-def test_a_failing_run(command: object, failure: str, workspace: Path) -> None:
+def test_a_failing_run(command: Command, failure: str, workspace: Path) -> None:
+    start = run_program if failure == "bad_request" else run
     with hostile_server(failure) as port:
         url = f"http://127.0.0.1:{port}/v1"
-        printed = run(command(url), workspace, url, code=2 if failure == "unknown_key_error" and command is vfgym_eval else 1)  # type: ignore[operator]
+        printed = start(command(url), workspace, url, 2 if failure == "unknown_key_error" and command is vfgym_eval else 1)
+    assert "DEBUG" in printed
     assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
     assert list((workspace / "outputs").rglob("metadata.json"))
 
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
-def test_a_judge_that_fails(command: object, workspace: Path) -> None:
+def test_a_judge_that_fails(command: Command, workspace: Path) -> None:
     """The model answers; its answer tries to work the terminal, and is in the error of a reward function, too."""
     with ModelServer({"echo": scripted([CONTROLS])}) as server, hostile_server("page") as port:
-        printed = run(command(server.openai_url), workspace, f"http://127.0.0.1:{port}/v1", code=1 if command is vfgym_eval else 0)  # type: ignore[operator]
+        printed = run(command(server.openai_url), workspace, f"http://127.0.0.1:{port}/v1", code=1 if command is vfgym_eval else 0)
     assert "JudgeError" in printed
     assert hits("printed", printed) + hits_in_files(workspace / "outputs") == []
     assert "overwritten" in printed
@@ -130,11 +157,11 @@ def test_a_judge_that_fails(command: object, workspace: Path) -> None:
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
 @pytest.mark.parametrize("problem", ["user in the URL", "broken JSON", "key for a variable", "nobody there"])
-def test_a_command_line_that_cannot_work(command: object, problem: str, workspace: Path) -> None:
+def test_a_command_line_that_cannot_work(command: Command, problem: str, workspace: Path) -> None:
     url = with_user("http://127.0.0.1:9/v1") if problem == "user in the URL" else "http://127.0.0.1:9/v1"
     more = {"broken JSON": ["-S", f'{{"extra_headers": {{"X": "{key("broken")}"'], "key for a variable": ["-k", key("misplaced")]}
     is_refused = command is vfgym_eval or problem in more
-    printed = run([*command(url), *more.get(problem, [])], workspace, url, code=2 if is_refused else 1)  # type: ignore[operator]
+    printed = run([*command(url), *more.get(problem, [])], workspace, url, code=2 if is_refused else 1)
     assert "error: " in printed
     assert hits("printed", printed) == []
 
