@@ -171,7 +171,7 @@ def attempts(folder: Path, port: int, victim: int) -> list[Attempt]:
         Attempt("copy through links to the host", "true", also=_download),
         Attempt("write through a link of the host", "true", also=_download_over_a_link),
         Attempt("copy through links from the host", "true", also=_upload),
-        Attempt("print a line of 1 GB", "head -c 1G /dev/zero"),
+        Attempt("print a line of 300 MB", "head -c 300M /dev/zero"),
         Attempt("print without end", "yes >&2", timeout=SECONDS),
         Attempt("ignore all signals", "trap '' INT TERM HUP QUIT; while :; do :; done", timeout=SECONDS),
         Attempt(
