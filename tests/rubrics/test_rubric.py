@@ -16,46 +16,12 @@ from hypothesis import strategies as st
 
 from tests.environments import Talk
 from tests.models import InOrder
-from vfgym import MultiTurnEnv, Parser, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage, cleanup, teardown
+from tests.rubrics.scored import PROMPT, played, scored, scored_group
+from vfgym import MultiTurnEnv, Parser, Rubric, RubricGroup, SingleTurnEnv, State, cleanup, teardown
 from vfgym.aio.steps import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.rubrics.scoring import Score
-from vfgym.state import RolloutTiming
-
-PROMPT = [UserMessage("6 * 7?")]
-
-
-def played(completion: str = "42", **columns: Any) -> State:
-    """Return the state of an episode that was played and not scored."""
-    row = {"prompt": PROMPT, "answer": "42", "info": {"level": 3}, "example_id": 5, **columns}
-    step = {"prompt": PROMPT, "completion": [AssistantMessage(completion)], "reward": None, "advantage": None, "extras": {}}
-    return State(
-        input=row,
-        task=row,
-        completion=[AssistantMessage(completion)],
-        trajectory=[step],
-        reward=None,
-        metrics=None,
-        error=None,
-        timing=RolloutTiming(),
-    )
-
-
-def scored(rubric: Rubric, state: State | None = None) -> State:
-    state = played() if state is None else state
-    asyncio.run(finished(rubric.score_rollout(state)))
-    return state
-
-
-def scored_group(rubric: Rubric, states: list[State]) -> list[State]:
-    asyncio.run(finished(rubric.score_group(states)))
-    return states
-
-
-async def finished(awaitable: Any) -> Any:
-    return await awaitable
-
 
 # What functions get
 
@@ -410,73 +376,7 @@ def test_functions_are_called_beside_metrics_that_are_computed_in_one_pass() -> 
     assert "metrics_errors" not in first
 
 
-# Several rubrics
-
-
-def test_the_rewards_of_a_rubric_group_add_up_and_so_do_metrics_of_one_name() -> None:
-    def right() -> float:
-        return 1.0
-
-    group = RubricGroup([Rubric(right, weights=[0.5]), Rubric([right, lambda: 3.0], weights=[2.0, 1.0])])
-    group.add_rubric(Rubric(right, weights=[0.0]))
-    state = scored(group)
-    assert (state["reward"], state["metrics"]) == (5.5, {"right": 3.0, "<lambda>": 3.0})
-
-
-def test_metrics_of_one_name_add_up_over_episode_and_step_functions_of_several_rubrics() -> None:
-    def right() -> float:
-        return 1.0
-
-    steps = Rubric()
-    steps.add_step_reward_func(right)
-    env = SingleTurnEnv([{"question": "?"}], rubric=RubricGroup([Rubric(right), steps]))
-    env.reset(seed=0)
-    assert env.step("x").info["metrics"]["right"] == 2.0
-
-
-def test_each_rubric_of_a_group_keeps_its_own_parser_and_objects() -> None:
-    def parsed(parser: Parser, completion: Any, judge: int = 0) -> float:
-        return float(parser.parse_answer(completion)) + judge
-
-    doubled = Rubric(parsed, parser=Parser(lambda text: str(2 * int(text))))
-    doubled.add_class_object("judge", 1000)
-    group = RubricGroup([doubled, Rubric(parsed, parser=Parser(lambda text: str(3 * int(text))))])
-    assert scored(group)["reward"] == 1084 + 126
-
-
-def test_what_is_added_to_a_group_goes_to_its_first_rubric() -> None:
-    first = Rubric()
-    group = RubricGroup([first, Rubric()])
-    group.add_reward_func(lambda judge: float(judge))
-    group.add_class_object("judge", 2)
-    group.add_metric(lambda: 1.0)
-    group.add_step_reward_func(lambda step: 4.0)
-    assert len(first.funcs) == 2
-    env = SingleTurnEnv([{"question": "?"}], rubric=group)
-    env.reset(seed=0)
-    assert env.step("x").reward == 6.0
-
-
-def test_a_group_of_no_rubrics_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="at least one"):
-        RubricGroup([])
-
-
-def test_groups_may_be_nested() -> None:
-    group = RubricGroup([RubricGroup([Rubric(lambda: 1.0), Rubric(lambda: 2.0)]), Rubric(lambda: 4.0)])
-    assert scored(group)["reward"] == 7.0
-
-
-def test_what_is_added_to_an_authors_group_counts_where_the_group_was_given() -> None:
-    """Before or after the environment was made; what is added to the environment is its own."""
-    group = RubricGroup([Rubric(lambda: 1.0)])
-    first, second = (SingleTurnEnv([{"question": "?"}], rubric=group) for _ in range(2))
-    group.add_rubric(Rubric(lambda: 10.0))
-    group.add_reward_func(lambda: 100.0)
-    first.add_rubric(Rubric(lambda: 1000.0))
-    for env, reward in ((first, 1111.0), (second, 111.0)):
-        env.reset(seed=0)
-        assert env.step("x").reward == reward
+# An author's own
 
 
 def test_what_is_added_to_an_environment_stays_its_own_where_its_rubric_is_given_to_another() -> None:
