@@ -43,7 +43,8 @@ class Forwarding:
             _open.add(self)
             self._incoming[number] = asyncio.Queue()
             self._waiting[number] = 0
-            self._tasks[number] = asyncio.ensure_future(self._serve(number, self._targets[message["port"]]))
+            task = self._tasks[number] = asyncio.ensure_future(self._serve(number, self._targets[message["port"]]))
+            task.add_done_callback(lambda _: self._end(number))  # also of one that is cancelled before it has begun
         elif "is_closed" in message:
             self._cut(number)
         elif number in self._incoming:
@@ -73,11 +74,14 @@ class Forwarding:
         except* OSError:  # nobody listens, or the connection was cut: so is the one inside
             pass
         finally:
-            self._send({"stream": number})
             if writer is not None:
                 writer.close()
-            for known in (self._incoming, self._waiting, self._tasks):
-                known.pop(number, None)
+
+    def _end(self, number: int) -> None:
+        """Say that a stream has ended, and forget it."""
+        self._send({"stream": number})
+        for known in (self._incoming, self._waiting, self._tasks):
+            known.pop(number, None)
 
     async def _write(self, number: int, writer: asyncio.StreamWriter) -> None:
         while (data := await self._incoming[number].get()) is not None:
