@@ -12,7 +12,6 @@ import gymnasium
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.registered import playable_ids
 from tests.sampling import SEED
@@ -169,25 +168,3 @@ def test_random_answers_are_wrong(env_id: str) -> None:
     env = make(env_id)
     rewards = [outcome[1] for outcome in played(env, seed=5, episodes=6) if len(outcome) == 5]
     assert sum(rewards) / len(rewards) < 0.75
-
-
-@pytest.mark.parametrize("autoreset_mode", AutoresetMode)
-@pytest.mark.parametrize("env_id", ["reasoning-gym/composite-v0", "gymnasium/FrozenLake-v1"])
-def test_vector_environments(env_id: str, autoreset_mode: AutoresetMode) -> None:
-    """Two side by side, over several episodes, in each mode of resetting."""
-    envs = SyncVectorEnv([lambda: gymnasium.make(env_id)] * 2, autoreset_mode=autoreset_mode)
-    envs.action_space.seed(0)
-    observations, _ = envs.reset(seed=1)
-    assert observations[0] != observations[1] or env_id in GAMES
-    ended = 0
-    for _ in range(12):
-        observations, rewards, terminated, truncated, infos = envs.step(envs.action_space.sample())
-        assert observations in envs.observation_space
-        assert rewards.shape == (2,)
-        assert "metrics" in infos
-        over = terminated | truncated
-        ended += int(over.sum())
-        if autoreset_mode is AutoresetMode.DISABLED and over.any():
-            envs.reset(options={"reset_mask": over})
-    assert ended > 0 or env_id in GAMES
-    envs.close()

@@ -17,7 +17,6 @@ import vfgym
 from tests.programs import run_python
 from verifiers_compat.envs.experimental.gym_env import GymEnv
 from vfgym.errors import ConfigurationError
-from vfgym.wrappers.gymnasium.old_gym import convert_space
 
 
 class Counter(gym.Env[Any, Any]):
@@ -225,37 +224,6 @@ def test_the_wrapper_that_is_named_helps() -> None:
     assert env.step("0").reward == -1.0
 
 
-@pytest.mark.parametrize("reward", [[1.0, 2.0], (1.0, 2.0), {"first": 1.0}, np.ones(2)])
-@pytest.mark.parametrize("sign", ["n_agents", "actions"])
-def test_a_reward_for_each_of_several_agents_is_refused_when_the_game_is_made(reward: Any, sign: str) -> None:
-    """As multi-agent packages of before PettingZoo have it; what says that there are several is asked, and no other game."""
-
-    class Team(Counter):
-        steps = 0
-
-        def step(self, action: Any) -> Any:
-            Team.steps += 1
-            return 0, reward, False, False, {}
-
-    if sign == "n_agents":
-        Team.n_agents = 2  # type: ignore[attr-defined]
-    else:
-        Team.action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])
-    with pytest.raises(ConfigurationError, match="one for each agent, and not with a number: make it a PettingZoo environment"):
-        vfgym.to_chat(Team)
-    assert Team.steps == 1
-    Team.n_agents, Team.action_space, Team.steps = 1, Counter.action_space, 0  # type: ignore[attr-defined]
-    vfgym.to_chat(Team)
-    assert Team.steps == 0
-
-
-def test_several_agents_who_earn_one_reward_together_are_played() -> None:
-    class Team(Counter):
-        n_agents = 2
-
-    assert vfgym.to_chat(Team).reset(seed=0)
-
-
 def test_a_vector_that_nobody_announced_is_named_when_it_comes() -> None:
     class Unannounced(TwoGoals):
         reward_space = None  # type: ignore[assignment]
@@ -309,14 +277,6 @@ class OldWithReturnInfo(OldEnv):
         return (super().reset(), {}) if return_info else super().reset()
 
 
-class Limited(OldCounter):
-    """Is ended by a limit, as TimeLimit of the older Gym has it."""
-
-    def step(self, action: Any) -> Any:
-        observation, reward, _, info = super().step(action)
-        return observation, reward, True, {**info, "TimeLimit.truncated": True}
-
-
 OLD = pytest.mark.parametrize("make", [OldCounter, OldEnv, OldWithReturnInfo])
 
 
@@ -349,13 +309,6 @@ def test_both_ways_to_play_an_old_game_reward_alike(make: Callable[[], Any]) -> 
             assert one.observation[-1].content.split()[0] == other.observation[-1].content
 
 
-def test_an_old_limit_truncates() -> None:
-    env = vfgym.to_chat(Limited)
-    env.reset(seed=0)
-    outcome = env.step("0")
-    assert (outcome.terminated, outcome.truncated) == (False, True)
-
-
 def test_an_old_game_is_copied_in_the_middle_and_closed() -> None:
     env = vfgym.to_chat(OldCounter)
     env.reset(seed=1)
@@ -367,49 +320,6 @@ def test_an_old_game_is_copied_in_the_middle_and_closed() -> None:
     assert game.closed == 1
 
 
-def test_a_game_without_spaces_is_refused_with_what_it_lacks() -> None:
-    class Bare(OldCounter):
-        action_space = None
-
-    with pytest.raises(ConfigurationError, match="Bare has no action_space"):
-        vfgym.to_chat(Bare)
+def test_what_is_not_a_game_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="made a list, which is not"):
         vfgym.to_chat(lambda: [])
-
-
-class OldSpace:
-    """A space of a library that Gymnasium does not know."""
-
-    def __init__(self, **attributes: Any) -> None:
-        self.__dict__.update(attributes)
-
-
-def old_space(name: str, **attributes: Any) -> Any:
-    """Return a space as the older Gym has it: a class of this name, with these attributes."""
-    return type(name, (OldSpace,), {})(**attributes)
-
-
-@pytest.mark.parametrize(
-    ("space", "converted"),
-    [
-        (old_space("Discrete", n=3), spaces.Discrete(3)),
-        (old_space("Discrete", n=3, start=1), spaces.Discrete(3, start=1)),
-        (
-            old_space("Box", low=np.zeros(2, np.float32), high=np.ones(2, np.float32), dtype=np.dtype(np.float32)),
-            spaces.Box(0, 1, (2,), np.float32),
-        ),
-        (old_space("MultiBinary", n=4), spaces.MultiBinary(4)),
-        (old_space("MultiDiscrete", nvec=np.array([2, 3])), spaces.MultiDiscrete([2, 3])),
-        (old_space("Tuple", spaces=(old_space("Discrete", n=2),)), spaces.Tuple([spaces.Discrete(2)])),
-        (old_space("Dict", spaces={"a": old_space("Discrete", n=2)}), spaces.Dict(a=spaces.Discrete(2))),
-        (spaces.Text(3), spaces.Text(3)),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_spaces_of_the_older_gym_become_gymnasiums(space: Any, converted: Any) -> None:
-    assert convert_space(space) == converted
-
-
-def test_other_spaces_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="spaces are Gymnasium's or the older Gym's, got"):
-        convert_space(old_space("Sphere", radius=1))

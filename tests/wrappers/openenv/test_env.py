@@ -140,16 +140,6 @@ def test_each_tool_call_is_a_step_and_rewards_are_added_up(tools: StandIn) -> No
     assert tools.actions[0] == {"type": "list_tools"}
 
 
-def test_what_is_wrong_with_a_call_the_model_reads(tools: StandIn) -> None:
-    env = vfgym.from_openenv(tools.url)
-    env.reset(seed=0)
-    outcome = env.step(calling(("add", "{1"), ("subtract", {}), ("add", {"number": "x"})))
-    texts = [str(message.content) for message in outcome.observation[-3:]]
-    assert texts[0].startswith("Error: add: the arguments are not valid JSON")
-    assert texts[1:] == ["Error: subtract cannot be called so", "Error: add cannot be called so"]
-    assert not outcome.terminated
-
-
 def test_calls_after_the_end_are_not_carried_out(tools: StandIn) -> None:
     env = vfgym.from_openenv(tools.url)
     env.reset(seed=0)

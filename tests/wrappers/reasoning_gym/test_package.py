@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from typing import Any
 
@@ -59,13 +60,22 @@ def test_the_random_numbers_of_the_process_do_not_matter(name: str, size: int) -
     assert questions[0] == questions[1]
 
 
-@pytest.mark.parametrize(("name", "size"), [("bf", 5), ("codeio", 100), ("tower_of_hanoi", 5), ("rectangle_count", 5)])
+@pytest.mark.parametrize(("name", "size"), [("bf", 5), ("codeio", 100), ("tower_of_hanoi", 5)])
 def test_nothing_is_printed(name: str, size: int, capfd: pytest.CaptureFixture[str]) -> None:
     """The compiler behind bf prints its progress, some programs of codeio print, and so does what checks moves of discs."""
     items = items_of(name, size, seed=7)
     for index in range(size):
         items.entry(index)
     assert score(items, "Move disk 1 from Peg 9 to Peg 8") < 0.1
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["code.codeio", "code.contrib.bfit.Compiler.Optimizer", "cognition.rectangle_count", "games.tower_of_hanoi"]
+)
+def test_modules_that_would_print_do_not(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    reasoning_gym()
+    vars(importlib.import_module(f"reasoning_gym.{name}"))["print"]("loud")
     assert capfd.readouterr().out == ""
 
 

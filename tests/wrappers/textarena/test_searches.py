@@ -54,7 +54,10 @@ def test_a_grid_that_has_many_solutions(clues: int, most: int, number: int) -> N
 def test_a_puzzle_has_the_one_solution_that_its_numbers_leave() -> None:
     solved = [[(3 * row + row // 3 + column) % 9 + 1 for column in range(9)] for row in range(9)]
     puzzle = [[0 if (row + column) % 2 else number for column, number in enumerate(numbers)] for row, numbers in enumerate(solved)]
-    assert solved in sudoku_solutions(puzzle, 1000)
+    found = sudoku_solutions(puzzle, 1000)
+    assert solved in found
+    boxes = [[grid[row + r][column + c] for r in range(3) for c in range(3)] for grid in found for row in (0, 3, 6) for column in (0, 3, 6)]
+    assert all(sorted(box) == [*range(1, 10)] for box in boxes)
     assert sudoku_solutions(solved, 2) == [solved]
     assert sudoku_solutions(puzzle, 0) == []
     assert [row.count(0) for row in puzzle] == [4, 5] * 4 + [4], "what is given is left as it is"
