@@ -91,6 +91,8 @@ class StandIn:
         self.resets: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
         self.opened = self.open_now = self.most_at_once = 0
+        self.asked: list[str] = []
+        """The requests that came, by name, whatever became of them."""
         self.pings = False
         """Whether it pings once it has answered a reset."""
         self.was_answered = threading.Event()
@@ -122,6 +124,7 @@ class StandIn:
             return web.json_response({"detail": refusal.args[0]}, status=422)
 
     async def failing(self, request: web.Request, name: str) -> web.StreamResponse | None:
+        self.asked.append(name)
         fault = self.faults.get(name)
         if fault == "gone":
             assert request.transport is not None
@@ -167,6 +170,7 @@ class StandIn:
             name, data = said["type"], said.get("data")
             if name == "close":
                 return
+            self.asked.append(name)
             fault = self.faults.get(name)
             if fault == "gone":
                 return

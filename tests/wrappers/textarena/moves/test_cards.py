@@ -72,3 +72,12 @@ def test_bets_are_within_the_means_of_the_player() -> None:
     assert raw.big_blind <= min(amounts) <= max(amounts) <= state["player_chips"][0] - due
     state["player_chips"][0] = due
     assert {sample_move(raw, 0, rng) for _ in range(50)} == ({"[fold]", "[call]"} if due else {"[check]"})
+
+
+def test_a_hand_is_filled_up_while_there_are_cards() -> None:
+    raw = begun("SpiteAndMalice-v0").raw
+    own = raw.players[0]
+    full = own["hand"][:5]
+    for hand, deck, can_draw in ((full, raw.deck, False), (full[:4], raw.deck, True), ([], raw.deck, True), (full[:4], [], False)):
+        own["hand"], raw.deck = hand, deck
+        assert ("[draw]" in (legal_moves(raw, 0) or [])) == can_draw
