@@ -352,8 +352,27 @@ class RolloutMeter(Meter):
         self.requests_are_turns = False
         """Whether each request is a turn: in a rollout that its author wrote, where nobody else sees the turns."""
         self._cached_tokens = 0.0
+        self._owner: object | None = None
         self._answers = 0
         """Of requests, each once however often it was sent; cached and failed ones too."""
+
+    def begin_attempt(self, owner: object | None = None) -> None:
+        """Let the limits be those of an episode that begins now: of its `owner`, or of whoever claims them first."""
+        self._owner, self.is_over = owner, False
+
+    def claim(self, owner: object, in_place_of: object) -> bool:
+        """Say whether the limits are those of an episode. They are those of the first that begins in a rollout.
+
+        What begins inside that one (a tool that plays another environment, an agent that looks ahead) has none of them: only what it spends
+        counts.
+
+        Args:
+            owner: The episode.
+            in_place_of: The environment, whose author's own rollout plays the episode.
+        """
+        if self._owner is None or self._owner is in_place_of:
+            self._owner = owner
+        return self._owner is owner
 
     @property
     def tokens(self) -> float:

@@ -137,7 +137,7 @@ class BaseEpisode:
             return
         self.is_over = True
         limit = rollout_meter.get()
-        if limit is not None:
+        if limit is not None and limit.claim(self, self.definition):
             limit.is_over = True  # what scores the episode may ask, whatever was used up
         state = self.state
         if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
@@ -252,9 +252,10 @@ class Episode(BaseEpisode):
         timing.generation.start = timing.setup.start = time.time()
         if definition.timeout_seconds is not None:
             self._deadline = time.monotonic() + definition.timeout_seconds
-        self._limit = rollout_meter.get()
-        if self._limit is not None:
-            self._deadline = self._limit.earlier_deadline(self._deadline)
+        limit = rollout_meter.get()
+        if limit is not None and limit.claim(self, definition):
+            self._limit = limit
+            self._deadline = limit.earlier_deadline(self._deadline)
         try:
             try:
                 for _, setup in definition.hooks.setups:

@@ -107,6 +107,7 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
     made: list[State] = []
     limit = rollout_meter.get()
     if limit is not None:
+        limit.begin_attempt(env)
         limit.requests_are_turns = True
     token = made_states.set((env, made))
     episode = BaseEpisode(env)
@@ -200,6 +201,9 @@ class ClientPlayer:
             failure: Exception | None = None
             numbers = None if config.seeds is None else SeededNumbers(config.seeds.of(example, number))
             if attempt:
+                meter = rollout_meter.get()
+                if meter is not None:
+                    meter.begin_attempt()
                 task = config.definition.routed(config.inputs.task(example, number))[1]
             try:
                 state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, numbers)

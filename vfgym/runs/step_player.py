@@ -105,6 +105,9 @@ class StepPlayer:
         ``begin(env)`` raises: it would recur in every episode, so it stops the run.
         """
         config, env, seat = self._config, self._env, self._seat
+        meter = rollout_meter.get()
+        if meter is not None:
+            meter.begin_attempt()
         try:
             options: dict[str, Any] = {"example_id": example.example_id, "split": config.split}
             if config.pairs is not None:
@@ -121,7 +124,7 @@ class StepPlayer:
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
         is_over = played.state["is_completed"]
-        seen_return, num_turns, limit = 0.0, 0, rollout_meter.get()
+        seen_return, num_turns, limit = 0.0, 0, meter
         try:
             while not is_over:
                 try:

@@ -1,0 +1,200 @@
+"""Play that begins inside a rollout (a tool, an agent, a judge, an opponent) has limits of its own; what it spends counts for the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.models import calling
+from vfgym import ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv, ToolEnv, evaluate
+from vfgym.testing import ScriptedClient
+
+INNER_TURNS = 5
+
+
+class Counting(MultiTurnEnv):
+    """Goes on for five turns."""
+
+    def __init__(self) -> None:
+        super().__init__(dataset=[{"question": "Count.", "answer": "5"}], rubric=Rubric(lambda: 1.0), max_turns=INNER_TURNS)
+
+    async def env_response(self, messages: Any, state: Any) -> Any:
+        """Say that it goes on."""
+        return [{"role": "user", "content": "go on"}]
+
+
+def play_inner() -> tuple[int, str]:
+    """Play another environment; return how many turns it had, and how it ended."""
+    with Counting() as env:
+        env.reset()
+        turns = 0
+        while True:
+            turns += 1
+            _, _, terminated, truncated, info = env.step(str(turns))
+            if terminated or truncated:
+                return turns, info["stop_condition"]
+
+
+WHOLE = (INNER_TURNS, "max_turns_reached")
+
+
+def test_a_tool_plays_another_environment() -> None:
+    played = []
+
+    def explore() -> str:
+        """Explore."""
+        played.append(play_inner())
+        return "seen"
+
+    env = ToolEnv(tools=[explore], dataset=[{"question": "Go.", "answer": ""}], rubric=Rubric(lambda: 1.0), max_turns=10)
+    answers = [calling(("explore", {}))] * 6
+    client = ScriptedClient(answers)
+    (row,) = evaluate(env, ModelAgent(client, "m"), limits_each={"turns": 3}, progress=False)["outputs"]
+    assert played == [WHOLE] * 2  # the last answer is cut off before its tool is called
+    assert (row["stop_condition"], row["ending"], row["metrics"]["num_turns"]) == ("limit_reached", "cut", 3.0)
+
+
+def test_an_agent_looks_ahead_in_another_environment() -> None:
+    played = []
+
+    def agent(observation: Any, info: Any) -> str:
+        played.append(play_inner())
+        return "on"
+
+    (row,) = evaluate(Counting(), agent, limits_each={"turns": 2}, progress=False)["outputs"]
+    assert played == [WHOLE] * 2
+    assert (row["stop_condition"], row["metrics"]["num_turns"]) == ("limit_reached", 2.0)
+
+
+def test_an_agent_looks_ahead_in_copies_of_the_same_environment() -> None:
+    turns = []
+
+    class Ahead:
+        def for_episode(self, env: Any) -> Any:
+            def answer(observation: Any, info: Any) -> str:
+                copy = env.unwrapped.branch()
+                ended = False
+                count = 0
+                while not ended:
+                    _, _, terminated, truncated, info = copy.step("ahead")
+                    count += 1
+                    ended = terminated or truncated
+                turns.append((count, info["stop_condition"]))
+                return "on"
+
+            return answer
+
+    (row,) = evaluate(Counting(), Ahead(), limits_each={"turns": 2}, progress=False)["outputs"]
+    assert turns == [(INNER_TURNS, "max_turns_reached"), (INNER_TURNS - 1, "max_turns_reached")]
+    assert row["metrics"]["num_turns"] == 2.0
+
+
+def test_a_judge_plays_another_environment() -> None:
+    played = []
+
+    def judge() -> float:
+        played.append(play_inner())
+        return 1.0
+
+    env = SingleTurnEnv(dataset=[{"question": "Go.", "answer": ""}], rubric=Rubric(judge))
+    (row,) = evaluate(env, lambda observation, info: "x", limits_each={"turns": 1}, progress=False)["outputs"]
+    assert played == [WHOLE]
+    assert row["reward"] == 1.0
+
+
+def test_an_opponent_plays_another_environment() -> None:
+    played = []
+
+    class Opponent:
+        def for_episode(self, env: Any) -> Any:
+            def answer(observation: Any, info: Any) -> Any:
+                played.append(play_inner())
+                return env.action_space.sample()
+
+            return answer
+
+    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents=Opponent())
+    (row,) = evaluate(env, "random", num_examples=1, limits_each={"turns": 2}, progress=False)["outputs"]
+    assert played
+    assert set(played) == {WHOLE}
+    assert row["metrics"]["num_turns"] == 2.0
+
+
+async def test_a_program_of_v1_plays_another_environment() -> None:
+    import verifiers_compat as vf
+
+    played = []
+
+    async def program(task: Any, state: Any) -> Any:
+        played.append(play_inner())
+        state["completion"] = [{"role": "assistant", "content": task["question"]}]
+        return state
+
+    env = vf.Env(vf.Taskset([{"question": "outer", "answer": "outer"}]), vf.Harness(program=program))
+    outputs = await env.evaluate(ScriptedClient(["x"] * 9), "m", limits_each={"turns": 2})
+    assert played == [WHOLE]
+    assert outputs["outputs"][0]["error"] is None
+    assert outputs["outputs"][0]["completion"][0]["content"] == "outer"
+
+
+def test_what_nested_play_spends_counts_for_the_run() -> None:
+    inner = ScriptedClient(["a"] * 50)
+
+    def agent(observation: Any, info: Any) -> str:
+        evaluate(Counting(), ModelAgent(inner, "m"), progress=False)
+        return "on"
+
+    results = evaluate(Counting(), agent, limits={"requests": 7}, progress=False)
+    assert results["metadata"]["stopped_by"]["limit"] == "requests"
+    assert inner.calls == 7
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_outer_limit_holds_after_nested_play(nested: bool) -> None:
+    """An inner episode that is over does not end the outer one's limits."""
+
+    def agent(observation: Any, info: Any) -> str:
+        if nested:
+            play_inner()
+        return "on"
+
+    (row,) = evaluate(Counting(), agent, limits_each={"turns": 3}, progress=False)["outputs"]
+    assert row["metrics"]["num_turns"] == 3.0
+
+
+@pytest.mark.parametrize("outer_kind", ["tool", "program"])
+async def test_an_environment_of_v1_that_is_played_inside_plays_its_own_task(outer_kind: str) -> None:
+    import verifiers_compat as vf
+
+    asked = []
+
+    async def inner_program(task: Any, state: Any) -> Any:
+        state["completion"] = [{"role": "assistant", "content": task["question"]}]
+        return state
+
+    async def play_v1() -> str:
+        env = vf.Env(vf.Taskset([{"question": "inner", "answer": "inner"}]), vf.Harness(program=inner_program))
+        outputs = await env.evaluate(ScriptedClient(["x"] * 9), "m")
+        stepped = vf.Env(vf.Taskset([{"question": "stepped", "answer": ""}]), vf.Harness(client=ScriptedClient(["y"]), model="m"))
+        observation, _ = await stepped.areset()
+        asked.append((outputs["outputs"][0]["completion"][0]["content"], observation[-1].content))
+        await stepped.aclose()
+        return "seen"
+
+    async def program(task: Any, state: Any) -> Any:
+        await play_v1()
+        state["completion"] = [{"role": "assistant", "content": task["question"]}]
+        return state
+
+    if outer_kind == "tool":
+        env: Any = vf.ToolEnv(tools=[play_v1], dataset=[{"question": "outer", "answer": ""}], rubric=vf.Rubric(), max_turns=3)
+        client = ScriptedClient([calling(("play_v1", {})), "done"])
+    else:
+        env = vf.Env(vf.Taskset([{"question": "outer", "answer": "outer"}]), vf.Harness(program=program))
+        client = ScriptedClient(["x"] * 9)
+    outputs = await env.evaluate(client, "m", limits_each={"turns": 4})
+    assert outputs["outputs"][0]["error"] is None
+    assert asked == [("inner", "stepped")] * len(asked)
+    assert asked
