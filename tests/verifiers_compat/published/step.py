@@ -14,20 +14,19 @@ import vfgym
 
 
 def main():
-    """Play the first two tasks, one move at a time; environments that score groups, in groups of four."""
+    """Play the first two tasks, one move at a time."""
     request = json.loads(sys.argv[1])
     env = vf.load_environment(request["env_id"], **request["arguments"])
     assert isinstance(env, gymnasium.Env)
     agent = vfgym.ModelAgent(vf.ClientConfig(api_base_url=request["url"], api_key_var="SOME_KEY"), request["model"])
-    if env.requires_group_rollouts:
-        results = vfgym.evaluate(env, agent, num_examples=2, rollouts_per_example=4, max_concurrent=1, progress=False)
-        print(json.dumps([row["reward"] for row in results["outputs"]]))
-        return
     print(json.dumps(asyncio.run(step_all(env, agent))))
 
 
 async def step_all(env, agent):
-    """Return what the episodes of the first two tasks earned."""
+    """Return what the episodes of the first two tasks earned; environments that score groups are played in groups of four."""
+    if env.requires_group_rollouts:
+        results = await vfgym.aevaluate(env, agent, num_examples=2, rollouts_per_example=4, max_concurrent=1, progress=False)
+        return [row["reward"] for row in results["outputs"]]
     return [await step(env, agent, example_id) for example_id in range(2)]
 
 

@@ -1,7 +1,7 @@
 """Packages in the manner of published ones: installed by ``vf-install``, run by ``vf-eval`` against models on this machine, and stepped.
 
-Nothing here needs a network: they are built with the build backend that is installed. The quick suite finds them by their path; that what
-is installed can be run, ``test_projects`` and ``test_example_packages`` show, which install packages in each run.
+Nothing here needs a network: they are built with the build backend that is installed. The quick suite plays them without installing them
+(``test_kinds``).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.env_id)
-def test_a_published_package_is_evaluated_and_stepped(package: Package, folder: Path) -> None:
+@pytest.mark.parametrize("package", [each for each in PACKAGES if each.url_argument], ids=lambda package: package.env_id)
+def test_a_package_with_a_model_of_its_own_is_evaluated_and_stepped(package: Package, folder: Path) -> None:
     evaluate_and_step(package, folder, functools.partial(commands.run_module, PYTHONPATH=str(package.folder)))
 
 

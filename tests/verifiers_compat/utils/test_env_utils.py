@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
-from verifiers_compat.utils.config_utils import MissingKeyError
 from verifiers_compat.utils.env_utils import (
     EnvironmentLoadError,
     coerce_typed_env_config,
@@ -18,7 +17,6 @@ from verifiers_compat.utils.env_utils import (
     load_environment,
     module_name,
 )
-from vfgym.errors import ToolError
 from vfgym.testing import ScriptedClient
 
 HEAD = """
@@ -70,13 +68,9 @@ async def test_registered_ids_load_too() -> None:
     [
         ("", ValueError, "no function load_environment"),
         ("load_environment = 3", ValueError, "no function load_environment"),
-        ("import no_such_module", ValueError, "no_such_module"),
         ("from json import nothing", ValueError, "nothing"),
-        ("1 / 0", RuntimeError, "importing the environment 'broken-env' failed: ZeroDivisionError"),
         ("def load_environment(): 1 / 0", RuntimeError, "loading the environment 'broken-env' failed: ZeroDivisionError"),
-        ("def load_environment(): import no_such_module", ValueError, "no_such_module"),
         ("def load_environment(): return None", ValueError, "must return an environment, got NoneType"),
-        ("def load_environment(): vf.utils.config_utils.ensure_keys(['NO_SUCH_KEY'])", MissingKeyError, "NO_SUCH_KEY"),
         ("def load_environment(size): return make()", ValueError, "needs the arguments size"),
         ("def load_environment(config: Config): return make()", None, ""),
     ],
@@ -92,12 +86,6 @@ def test_what_can_be_wrong_with_it(write: Any, code: str, kind: type[Exception] 
     if kind is RuntimeError:
         assert isinstance(caught.value, EnvironmentLoadError)
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_the_library_s_own_errors_pass(write: Any) -> None:
-    write("own_error_env", "from vfgym.errors import ToolError\ndef load_environment(): raise ToolError('x')")
-    with pytest.raises(ToolError, match="x"):
-        load_environment("own-error-env")
 
 
 def test_unknown_arguments_are_named(write: Any) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.models import InOrder, calling
 from verifiers_compat.alias import install, uninstall
 from vfgym.testing import ScriptedClient
 
@@ -100,27 +99,6 @@ async def test_the_core_unit(vf: Any) -> None:
     assert row["stop_condition"] == "no_tools"
 
 
-async def test_a_child_borrows_what_is_documented(vf: Any) -> None:
-    """``state.for_task(child_task, borrow=["model", "sandbox"], tools="bash")``; where the program has no sandbox, it says so."""
-    child_task = vf.Task(prompt=[{"role": "user", "content": "ls"}]).freeze()
-    child_harness = vf.Harness()
-
-    async def bash(command: str) -> str:
-        """Run a command."""
-        return f"ran {command}"
-
-    async def program(task: Any, state: Any) -> dict[str, Any]:
-        with pytest.raises(ValueError, match="there is no sandbox"):
-            state.for_task(child_task, borrow=["model", "sandbox"], tools="bash")
-        child_state = state.for_task(child_task, borrow=["model"], tools="bash")
-        child_state = await child_harness.run(child_task, child_state)
-        return {"child": [message["content"] for message in child_state["completion"]]}
-
-    client = InOrder(calling(("bash", {"command": "ls"})), "done")
-    state = await vf.Harness(program, client=client, model="m", toolsets=[bash]).run({"prompt": "go"})
-    assert state["child"] == [None, "ran ls", "done"]
-
-
 def run(task: Any, state: Any) -> dict[str, Any]:
     """A program by name."""
     return {"by_name": True}
@@ -143,74 +121,3 @@ async def test_the_documented_forms_of_programs(vf: Any) -> None:
     states = [await vf.Harness(program=form, client=client, model="m").run({"prompt": "go"}) for form, _ in forms]
     assert [state["stop_condition"] for state in states] == [condition for _, condition in forms]
     assert (ran, states[3]["by_name"], states[4]["completion"][0]["content"]) == (["go"], True, "cmd")
-
-
-async def test_framework_fields_are_not_written(vf: Any) -> None:
-    """``state.stop(...)`` and ``vf.Error`` say what would be written there."""
-
-    async def writes(task: Any, state: Any) -> None:
-        for key in ("is_completed", "stop_condition", "is_truncated", "error"):
-            with pytest.raises(RuntimeError, match="written by the harness"):
-                state[key] = "x"
-        state.stop("enough")
-
-    async def raises(task: Any, state: Any) -> None:
-        raise vf.ToolError("broken")
-
-    assert (await vf.Harness(writes).run({}))["stop_condition"] == "enough"
-    assert (await vf.Harness(raises).run({}))["error"]["error"] == "ToolError"
-
-
-async def test_the_error_that_ended_a_rollout_stays_its_error(vf: Any) -> None:
-    """A reward function that then fails too is noted, in the state and in the row."""
-
-    async def program(task: Any, state: Any) -> None:
-        raise vf.InfraError("the machine is gone")
-
-    async def quality(task: Any, state: Any) -> float:
-        return float(state["completion"][-1]["content"])
-
-    taskset = vf.Taskset([{"question": "?"}], rewards=[quality])
-    [row] = (await vf.Env(taskset, vf.Harness(program)).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
-    assert (row["error"]["error"], row["stop_condition"], row["reward"]) == ("InfraError", "has_error", 0.0)
-    assert row["metrics_errors"] == {"quality": "IndexError('list index out of range')"}
-
-
-@pytest.mark.parametrize("sync", [False, True])
-async def test_a_program_has_a_client_for_each_of_the_four_protocols(vf: Any, sync: bool) -> None:
-    """Its requests are answered by the rollout's model, and recorded as its turns."""
-    messages: Any = [{"role": "user", "content": "go"}]
-
-    def plain_program(task: Any, state: Any) -> dict[str, Any]:
-        return {"said": asks(state, sync=True)}
-
-    def asks(state: Any, *, sync: bool) -> Any:
-        name = state.get_model()
-        clients = [state.get_client(api, sync=sync) for api in ("chat_completions", "completions", "responses", "messages")]
-        calls = [
-            lambda client: client.chat.completions.create(model=name, messages=messages),
-            lambda client: client.completions.create(model=name, prompt="go"),
-            lambda client: client.responses.create(model=name, input="go"),
-            lambda client: client.messages.create(model=name, max_tokens=9, messages=messages),
-        ]
-        reads = [
-            lambda answer: answer.choices[0].message.content,
-            lambda answer: answer.choices[0].text,
-            lambda answer: answer.output_text,
-            lambda answer: answer.content[0].text,
-        ]
-        if sync:
-            return [read(call(client)) for client, call, read in zip(clients, calls, reads, strict=True)]
-
-        async def all_of_them() -> list[Any]:
-            return [read(await call(client)) for client, call, read in zip(clients, calls, reads, strict=True)]
-
-        return all_of_them()
-
-    async def async_program(task: Any, state: Any) -> dict[str, Any]:
-        return {"said": await asks(state, sync=False)}
-
-    client = InOrder("one", "two", "three", "four")
-    state = await vf.Harness(plain_program if sync else async_program, client=client, model="m").run({"prompt": "go"})
-    assert state["said"] == ["one", "two", "three", "four"]
-    assert (state["num_model_requests"], len(state["trajectory"])) == (4, 4)

@@ -93,34 +93,6 @@ def sums(vf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
     del sys.modules["typed_sums"]
 
 
-def test_an_instance_of_config_type_is_kept_as_it_is_unset_fields_and_all(sums: Any) -> None:
-    config = sums.SumsConfig(difficulty="hard")
-    taskset = sums.Sums(config=config)
-    assert taskset.config.model_fields_set == {"difficulty", "source"}, "the source is an argument"
-    assert taskset.config.model_copy(update={"source": None}) == config
-    assert [row["question"] for row in taskset.rows()] == ["hard 0 + 0?", "hard 1 + 1?"]
-    assert type(sums.Told(config=sums.ToldConfig(style="x")).config) is sums.ToldConfig
-
-
-def test_mappings_are_checked_with_config_type(sums: Any) -> None:
-    assert sums.Sums(config={"num_tasks": "3"}).config.num_tasks == 3
-    assert sums.Sums().config.difficulty == "easy"
-    with pytest.raises(ValueError, match=r"(?s)SumsConfig.*dificulty.*there is no such field.*Did you mean `difficulty`"):
-        sums.Sums(config={"dificulty": "hard"})
-
-
-def test_a_plain_class_takes_the_fields_of_the_base_and_drops_the_rest(vf: Any, sums: Any) -> None:
-    plain = vf.Taskset(config=sums.SumsConfig(difficulty="hard", taskset_id="mine"))
-    assert (type(plain.config), plain.taskset_id, hasattr(plain.config, "difficulty")) == (vf.TasksetConfig, "mine", False)
-    harness = vf.Harness(config=sums.ToldConfig(style="x", max_turns=2))
-    assert (type(harness.config), harness.config.max_turns) == (vf.HarnessConfig, 2)
-
-
-def test_a_section_is_merged_over_the_given_child_which_keeps_its_class(vf: Any, sums: Any) -> None:
-    config = vf.v1.EnvConfig({"taskset": {"num_tasks": 5}}, taskset=sums.SumsConfig(difficulty="hard", num_tasks=1))
-    assert (type(config.taskset), config.taskset.difficulty, config.taskset.num_tasks) == (sums.SumsConfig, "hard", 5)
-
-
 async def test_load_environment_gives_the_loader_its_typed_config(vf: Any, sums: Any) -> None:
     env = vf.load_environment("typed-sums", config={"taskset": {"difficulty": "hard", "num_tasks": 3}})
     assert (env.taskset.config.difficulty, env.harness.config.max_turns) == ("hard", 4)
@@ -158,26 +130,12 @@ async def test_toolsets_are_added_to_tasksets_and_harnesses(vf: Any, sums: Any) 
     assert texts(output["completion"]) == ["3", "7"]
 
 
-def test_an_argument_wins_over_config(vf: Any) -> None:
-    assert vf.Toolset(write=False, config={"write": True}).write is False
-    assert vf.Toolset(config={"write": True}).write is True
-    assert vf.Toolset(scope="rollout", config={"scope": "global"}).scope == "rollout"
-    assert vf.Taskset(system_prompt="", config={"system_prompt": "Be brief"}).system_prompt[0]["content"] == ""
-
-
 def test_the_config_of_a_harness_shows_what_is_in_force(vf: Any, sums: Any) -> None:
     config = sums.ToldConfig(max_turns=4, sampling_args={"top_p": 1.0})
     harness = sums.Told(config=config, max_turns=10, model="m", sampling_args={"temperature": 0.5})
     assert (harness.config.max_turns, harness.config.model) == (10, "m")
     assert harness.config.sampling_args == harness.sampling_args == {"top_p": 1.0, "temperature": 0.5}
     assert (config.max_turns, config.sampling_args) == (4, {"top_p": 1.0}), "it is another's"
-
-
-def test_config_schema_has_a_line_for_each_field(vf: Any, sums: Any) -> None:
-    lines = sums.Sums.config_schema().splitlines()
-    assert lines[0] == "SumsConfig"
-    assert {"- difficulty: str = 'easy'", "- num_tasks: int = 2", "- source: object | None = None"} <= set(lines)
-    assert "- max_turns: int = 10" in vf.Harness.config_schema().splitlines()
 
 
 def test_the_helpers_of_judges_and_tools_are_at_their_paths(vf: Any) -> None:

@@ -199,13 +199,13 @@ async def test_many_rollouts_share_one_server() -> None:
             return Response("r", 0, "m", None, AssistantMessage(f"echo {prompt[-1]['content']}"))
 
     player = vf.Harness(program, client=Echo(), model="m")
-    states = await asyncio.gather(*(player.run({"question": str(number)}) for number in range(30)))
-    assert [state["said"] for state in states] == [f"echo {number}" for number in range(30)]
+    states = await asyncio.gather(*(player.run({"question": str(number)}) for number in range(5)))
+    assert [state["said"] for state in states] == [f"echo {number}" for number in range(5)]
     assert json.dumps(states[0])
 
 
 @pytest.mark.parametrize(
-    ("api", "sync"), [(api, sync) for api in ("chat", "completions", "responses", "messages") for sync in (False, True)]
+    ("api", "sync"), [("chat", False), ("completions", True), ("responses", False), ("messages", True), ("messages", False)]
 )
 async def test_a_refused_key_is_told_as_the_provider_tells_it_and_ends_the_rollout_as_what_it_is(api: str, sync: bool) -> None:
     """The program gets 401 or 403 from its SDK; a run of many rollouts ends with the first, as everywhere."""

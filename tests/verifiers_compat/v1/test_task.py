@@ -76,6 +76,8 @@ def test_a_task_is_a_copy_and_its_copies_can_be_changed() -> None:
     ("fields", "error", "says"),
     [
         ({"prompt": [{"role": "system", "content": "x"}]}, ValueError, "system_prompt"),
+        ({"prompt": [{"role": "developer", "content": "x"}]}, ValueError, "system_prompt"),
+        ({"prompt": [{"role": "user", "content": "x"}, {"role": "developer", "content": "x"}]}, ValueError, "system_prompt"),
         ({"prompt": [{"role": "nobody", "content": "x"}]}, ValueError, "role"),
         ({"system_prompt": [{"role": "user", "content": "x"}]}, ValueError, "system messages only"),
         ({"tools": ["a"]}, TypeError, "mapping"),

@@ -248,24 +248,17 @@ def test_a_refused_key_is_one_line(model: str, vf_gepa: VfGepa, workspace: Path)
     [
         (("doubles", "--tui"), "no full-screen display"),
         (("doubles", "-a", "{"), "--env-args must be JSON"),
-        (("doubles", "-B", "0"), "max_calls: .*greater than or equal to 1, got 0"),
         (("doubles", "-B", "3"), "max_calls must be more than the 3 validation examples"),
         (("doubles", "--no-save", "-o", "run"), "--no-save writes nothing"),
-        (("doubles", "--system-prompt", "none.txt"), "the system prompt cannot be read: .*none.txt"),
         (("doubles", "-o", "modules"), "modules is not empty and holds no run"),
         (("doubles", "-b", "http://127.0.0.1:9/v1"), "cannot be reached|refused"),
         (("no-such-env",), "the environment 'no-such-env' is not installed"),
-        (("none.toml",), "none.toml cannot be read"),
         (("typo.toml",), "there is no field 'num_trian'. Did you mean `num_train`"),
-        (("two.toml",), "a run has one table \\[env\\], got list"),
-        (("twice.toml",), "max_calls is given twice"),
         (("no_env.toml",), "a run needs the id of an environment"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(arguments: tuple[str, ...], message: str, vf_gepa: VfGepa) -> None:
     Path("typo.toml").write_text("[gepa]\nnum_trian = 3\n")
-    Path("two.toml").write_text('[[env]]\nenv_id = "a"\n[[env]]\nenv_id = "b"\n')
-    Path("twice.toml").write_text("max_calls = 3\n[gepa]\nmax_calls = 3\n")
     Path("no_env.toml").write_text("max_calls = 3\n")
     with serve() as server:
         where = () if "-b" in arguments else ("-b", server.openai_url)

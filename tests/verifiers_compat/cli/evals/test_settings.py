@@ -145,6 +145,8 @@ def test_what_makes_no_evaluation_is_refused() -> None:
         config_of(hf_hub_dataset_name="x")
     with pytest.raises(ConfigurationError, match="needs the id of an environment"):
         config_of(env_id="")
+    with pytest.raises(ConfigurationError, match=r"no endpoint registry none\.toml"):
+        config_of(endpoints_path="none.toml")
 
 
 def test_results_are_saved_where_somebody_needs_them() -> None:
