@@ -261,7 +261,7 @@ class SwapArguments(Rewrite):
     def rewrites(self, node: NodeOrLeaf) -> Iterator[str]:
         """Rewrite the brackets of the call."""
         arguments = call_arguments(node)
-        if code_of(node.get_previous_leaf() or node) in ("isinstance", "issubclass", "cast", "getattr", "hasattr"):
+        if code_of(node.get_previous_leaf() or node) in ("isinstance", "issubclass", "cast", "getattr", "hasattr", "max", "min"):
             return
         for i in range(len(arguments) - 1):
             if is_name(arguments[i]) and is_name(arguments[i + 1]) and code_of(arguments[i]) != code_of(arguments[i + 1]):
