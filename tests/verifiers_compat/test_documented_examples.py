@@ -364,36 +364,6 @@ def test_ensure_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.load_environment()
 
 
-def test_logging_examples(server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
-    module = run(
-        """
-        import logging
-        import verifiers as vf
-
-        logger = logging.getLogger("verifiers")
-        before = logger.level
-        with vf.log_level("DEBUG"):
-            # verifiers logs at DEBUG level here
-            inside = logger.getEffectiveLevel()
-        # reverts to previous level
-        after = logger.level
-
-        env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
-        with vf.quiet_verifiers():
-            # verifiers logging is quieted here
-            outputs = env.generate_sync(env.get_dataset(), config, model="echo")
-            quiet = logger.getEffectiveLevel()
-        # logging restored
-        restored = logger.level
-        vf.print_prompt_completions_sample(outputs, n=1)
-        """,
-        config=asking(server.openai_url),
-    )
-    assert (module.inside, module.quiet) == (10, 30)
-    assert module.before == module.after == module.restored
-    assert "q" in capsys.readouterr().out
-
-
 def test_an_environment_of_the_older_generation(server: ModelServer) -> None:
     module = run(
         """
@@ -439,51 +409,6 @@ def test_an_environment_of_the_older_generation(server: ModelServer) -> None:
     assert results["metrics"]["num_turns"] == [2.0]
     assert (results["example_id"], results["answer"], results["is_truncated"]) == ([0], ["x"], [False])
     assert [message["role"] for message in results["completion"][0]] == ["assistant", "user", "assistant"]
-
-
-def test_a_taskset_and_a_harness(server: ModelServer) -> None:
-    def search_once(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        call = {"id": "c", "name": "search", "arguments": '{"query": "x"}'}
-        return last["content"] if last["role"] == "tool" else {"tool_calls": [call]}
-
-    server.models["m"] = search_once
-    module = run(
-        '''
-        import verifiers as vf
-        import verifiers.v1 as v1
-
-        def search(query: str) -> str:
-            """Search the documents."""
-            return f"found {query}"
-
-        @v1.reward(weight=1.0)
-        async def exact(task, state) -> float:
-            return float(state["completion"][-1]["content"] == task["answer"])
-
-        def load_rows():
-            return [{"prompt": [{"role": "user", "content": "go"}], "answer": "found x", "max_turns": 4}]
-
-        taskset = v1.Taskset(source=load_rows, taskset_id="docs", toolsets=[v1.Toolset(tools=[search])], rewards=[exact])
-        harness = v1.Harness(client=config, model="m", system_prompt="Search first.")
-        task = taskset.to_task(taskset.rows()[0])
-        harness.attach(taskset)
-        state = await harness.run(task, state=None)
-        await harness.teardown()
-        env = vf.Env(taskset=taskset, harness=v1.Harness(system_prompt="Search first."))
-        ''',
-        config=asking(server.openai_url),
-    )
-    state = module.state
-    assert (state["stop_condition"], state["reward"], state["is_completed"]) == ("no_tools", 1.0, True)
-    assert json.loads(json.dumps(state))["completion"][-1]["content"] == "found x"
-    (output,) = evaluated(module.env, server)
-    assert (output["reward"], output["stop_condition"]) == (1.0, "no_tools")
-    with pytest.raises(TypeError, match=r"frozen|immutable|cannot"):
-        module.task["answer"] = "other"
-    for key in ("is_completed", "stop_condition", "is_truncated", "error"):
-        with pytest.raises(RuntimeError, match=key):
-            state[key] = None
 
 
 def test_the_plugin_of_the_prime_command() -> None:

@@ -110,7 +110,7 @@ WRITES: list[tuple[int, Callable[[Any], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("turns_later", [0, 2])
+@pytest.mark.parametrize("turns_later", [pytest.param(0, marks=pytest.mark.exhaustive), 2])
 @pytest.mark.parametrize("write", WRITES)
 async def test_what_is_written_to_an_earlier_message_is_in_the_next_prompt_and_nothing_else_is_converted_again(
     client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any], write: tuple[int, Any], turns_later: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit
 
 import verifiers_compat as vf
+import vfgym
 from tests.verifiers_compat.environments import ROWS, four, right
 from tests.verifiers_compat.models import Model
 from vfgym.errors import ConfigurationError
@@ -23,8 +25,6 @@ def test_any_gymnasium_environment_gets_the_api() -> None:
 
 
 def test_a_chat_environment_of_vfgym_gets_the_api_and_keeps_its_own() -> None:
-    import vfgym
-
     inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
     env = vf.as_environment(inner)
     assert env.evaluate_sync(Model(), "m")["metadata"]["avg_reward"] == 0.25
@@ -35,11 +35,32 @@ def test_a_chat_environment_of_vfgym_gets_the_api_and_keeps_its_own() -> None:
 
 
 def test_what_is_written_to_an_adapted_environment_is_its_own() -> None:
-    import vfgym
-
     inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
     env = vf.as_environment(inner)
     env.rubric = vf.Rubric(lambda state: 7.0)
     env.pass_threshold = 5.0
     metadata = env.evaluate_sync(Model(), "m")["metadata"]
     assert (metadata["avg_reward"], metadata["pass_threshold"], inner.pass_threshold) == (7.0, 5.0, 5.0)
+
+
+def test_wrappers_that_only_watch_are_passed_by_and_others_are_refused() -> None:
+    inner = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric(right))
+    watched = OrderEnforcing(RecordEpisodeStatistics(inner))
+    assert vf.as_environment(watched).evaluate_sync(Model(), "m")["metadata"]["avg_reward"] == 0.25
+    documented = four()
+    assert vf.as_environment(OrderEnforcing(documented)) is documented
+    with pytest.raises(ConfigurationError, match="rollouts pass by TimeLimit"):
+        vf.as_environment(OrderEnforcing(TimeLimit(inner, 3)))
+
+
+def test_an_adapted_environment_reads_and_writes_its_own_environment() -> None:
+    env = vf.as_environment(vfgym.SingleTurnEnv(ROWS, system_prompt="Old."))
+    assert env.get_dataset()[0]["prompt"][0]["content"] == "Old."
+    env.set_system_prompt("New.")
+    assert env.get_dataset()[0]["prompt"][0]["content"] == env.definition.system_prompt == "New."
+    env.note = "its own"
+    assert (env.note, hasattr(env.definition, "note")) == ("its own", False)
+    with pytest.raises(AttributeError, match="_no_such_thing"):
+        env._no_such_thing  # noqa: B018
+    with pytest.raises(AttributeError):
+        env.no_such_thing  # noqa: B018

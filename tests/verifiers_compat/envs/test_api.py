@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI, OpenAI
 
 import verifiers_compat as vf
-from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
+from tests.verifiers_compat.environments import ROW, ROWS, Talk, asking, four, look, right, single
 from tests.verifiers_compat.models import Counting, Endpoint, Model
 from vfgym.errors import ConfigurationError, UnknownArgument
+from vfgym.model_server import ModelServer
 from vfgym.testing import ScriptedClient
 
 
@@ -260,3 +263,67 @@ def test_older_limits_are_understood() -> None:
         assert (client.most_at_once, most) == expected
     with pytest.raises(UnknownArgument, match="Did you mean `max_concurrent`"):
         env.evaluate_sync(Counting(), "m", max_concurent=2)
+
+
+def played(results: Any) -> list[tuple[int, int]]:
+    return [(output["example_id"], output["rollout"]) for output in results["outputs"]]
+
+
+def test_evaluate_plays_the_split_the_number_and_the_ids_that_are_asked_for() -> None:
+    env = vf.SingleTurnEnv(dataset=ROWS, eval_dataset=ROWS[:3])
+    assert played(env.evaluate_sync(Model(), "m", num_examples=2, rollouts_per_example=2)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for number in (-1, 0, 9):
+        assert len(played(env.evaluate_sync(Model(), "m", num_examples=number))) == 3
+    assert len(played(env.evaluate_sync(Model(), "m", split="train"))) == 4
+    assert played(env.evaluate_sync(Model(), "m", example_ids=iter([2, 0]))) == [(0, 0), (2, 0)]
+    assert played(env.evaluate_sync(Model(), "m", split="train", example_ids=[3])) == [(3, 0)]
+    with pytest.raises(ConfigurationError):
+        env.evaluate_sync(Model(), "m", example_ids=[])
+    with pytest.raises(ConfigurationError, match="9"):
+        env.evaluate_sync(Model(), "m", example_ids=[9])
+
+
+def test_a_seed_replays_the_random_numbers_of_each_rollout() -> None:
+    env = vf.SingleTurnEnv(dataset=ROWS[:2], rubric=vf.Rubric(lambda state: float(state.rng.random())))
+
+    def rewards(seed: int | None) -> list[float]:
+        results = env.evaluate_sync(Model(), "m", rollouts_per_example=2, seed=seed)
+        assert results["metadata"].get("seed") == seed
+        return [output["reward"] for output in results["outputs"]]
+
+    assert rewards(0) == rewards(0)
+    assert len({*rewards(0), *rewards(1), *rewards(None), *rewards(None)}) == 16
+
+
+@pytest.mark.parametrize(("limits", "stopped_by"), [({"requests": 2}, "requests"), ({"requests": 9}, None)])
+def test_a_run_stops_at_its_limits_and_says_at_which(limits: dict[str, Any], stopped_by: str | None) -> None:
+    results = four().evaluate_sync(Model(), "m", limits=limits, max_concurrent=1)
+    assert len(results["outputs"]) == min(limits["requests"], 4)
+    assert (results["metadata"].get("stopped_by") or {}).get("limit", results["metadata"].get("stopped_by")) in (stopped_by, {})
+
+
+def test_each_rollout_stops_at_its_own_limits() -> None:
+    results = Talk(dataset=[ROW]).evaluate_sync(Model(), "m", limits_each={"turns": 2})
+    assert results["outputs"][0]["metrics"]["num_turns"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, vf.OpenAICompletionsClient), ({"client_type": "openai_chat_completions"}, vf.OpenAIChatCompletionsClient)]
+)
+async def test_an_environment_says_which_api_is_spoken_unless_the_client_does(given: Any, expected: Any) -> None:
+    env = single()
+    env.client_type = "openai_completions"
+    [client], made = env._resolve_clients(asking("http://localhost:1/v1", **given))
+    assert (type(client), made) == (expected, [client])
+    await client.close()
+
+
+async def test_a_client_of_the_openai_sdk_is_asked_and_a_synchronous_one_leaves_no_connection_open() -> None:
+    env = single({"question": "2", "answer": "2"})
+    with ModelServer() as server:
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="k") as client:
+            for each in (client, vf.OpenAIChatCompletionsClient(client)):
+                assert (await env.evaluate(each, model="echo"))["metadata"]["avg_reward"] == 1.0
+        with OpenAI(base_url=server.openai_url, api_key="k") as client:
+            assert (await env.evaluate(client, model="echo"))["metadata"]["avg_reward"] == 1.0
+    gc.collect()  # what was not closed warns, which is an error here

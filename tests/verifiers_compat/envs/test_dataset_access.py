@@ -84,3 +84,32 @@ def test_unknown_arguments_become_attributes_and_datasets_are_there_at_once() ->
     assert (env.name, env.description, env.env_id) == ("mine", "what it does", "x")
     assert (len(env.dataset), len(env.eval_dataset)) == (1, 2)
     assert env.dataset[0]["prompt"] == [{"role": "user", "content": "1 + 1?"}]
+
+
+def test_only_the_split_that_is_played_is_built() -> None:
+    built: list[str] = []
+
+    def build(split: str) -> Any:
+        return lambda: built.append(split) or [{"question": f"{split}?"}]
+
+    env = vf.SingleTurnEnv(dataset=build("train"), eval_dataset=build("eval"))
+    env.evaluate_sync(Model(), "m")
+    assert built == ["eval"]
+    assert (env.get_dataset()["question"][:], env.get_eval_dataset()["question"][:], built) == (["train?"], ["eval?"], ["eval", "train"])
+
+
+def test_tasks_that_are_replaced_are_those_of_the_datasets_that_follow() -> None:
+    env = vf.SingleTurnEnv(dataset=[{"question": "a"}], eval_dataset=[{"question": "b"}])
+    assert [env.get_dataset()["question"][:], env.get_eval_dataset()["question"][:]] == [["a"], ["b"]]
+    env.eval_dataset = [{"question": "c"}, {"question": "d"}]
+    assert [env.get_dataset()["question"][:], env.get_eval_dataset()["question"][:]] == [["a"], ["c", "d"]]
+    assert env.eval_dataset["question"][:] == ["c", "d"]
+
+
+def test_training_tasks_that_are_not_there_are_missed_and_those_of_evaluation_are_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    env = vf.SingleTurnEnv(eval_dataset=[{"question": "b"}])
+    with pytest.raises(ConfigurationError, match="has no train tasks: give dataset="):
+        env.get_dataset()
+    assert env.build_dataset() is None
+    assert vf.SingleTurnEnv(dataset=[{"question": "a"}]).get_eval_dataset(n=1)["question"][:] == ["a"]
+    assert "SingleTurnEnv has no evaluation tasks: the training tasks are used" in caplog.text

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import datasets
 import pytest
 from datasets import Dataset
 
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, single
 from tests.verifiers_compat.models import roles, rolled_out
+from verifiers_compat.envs.datasets import view_of, without_progress_bars
+from vfgym.errors import ConfigurationError
 
 
 def test_question_with_system_prompt_and_few_shot() -> None:
@@ -57,3 +60,41 @@ async def test_prompts_of_completion_mode_are_plain_strings_in_the_dataset() -> 
         assert env.get_dataset()["prompt"][:] == ["42", "Once upon"]
         state = await rolled_out(env, "a time", row=1)
         assert [(message.role, message.content) for message in state["prompt"]] == [("text", "Once upon")]
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+@pytest.mark.parametrize("as_dataset", [False, True])
+def test_a_prompt_with_instructions_of_its_own_is_left_alone_whatever_they_are_called(role: str, as_dataset: bool) -> None:
+    rows = [{"prompt": [{"role": role, "content": "Mine."}, {"role": "user", "content": "hi"}]}]
+    env = vf.SingleTurnEnv(dataset=Dataset.from_list(rows) if as_dataset else rows, system_prompt="Yours.")
+    assert env.get_dataset()[0]["prompt"] == rows[0]["prompt"]
+
+
+@pytest.mark.parametrize(("n", "rows"), [(-1, [0, 1, 2]), (0, [0, 1, 2]), (1, [0]), (9, [0, 1, 2])])
+def test_a_view_has_the_first_rows_and_the_dataset_keeps_its_order(n: int, rows: list[int]) -> None:
+    dataset = Dataset.from_dict({"row": [0, 1, 2]})
+    assert view_of(dataset, n, None)["row"][:] == rows
+    assert len(view_of(dataset, n, 0)) == len(rows)
+    assert dataset["row"][:] == [0, 1, 2]
+
+
+def test_bars_are_off_for_a_while_and_a_users_choice_is_kept() -> None:
+    def are_off() -> bool:
+        with without_progress_bars():
+            return datasets.are_progress_bars_disabled()
+
+    assert not datasets.are_progress_bars_disabled()
+    assert (are_off(), datasets.are_progress_bars_disabled()) == (True, False)
+    with pytest.raises(ZeroDivisionError), without_progress_bars():
+        1 / 0  # noqa: B018
+    assert not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        assert (are_off(), datasets.are_progress_bars_disabled()) == (True, True)
+    finally:
+        datasets.enable_progress_bars()
+
+
+def test_a_row_that_has_no_form_in_json_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="row 1 cannot be part of a Dataset"):
+        vf.SingleTurnEnv(dataset=[{"question": "?"}, {"question": "?", "made": object()}]).get_dataset()

@@ -38,30 +38,6 @@ def test_a_group_routes_each_row_to_its_environment_and_back() -> None:
     assert [output["reward"] for output in group.generate_sync(group.get_dataset(), Model(), "m")["outputs"]] == [1.0, 0.5, 0.5]
 
 
-async def test_a_group_rolls_out_by_its_own_methods_too() -> None:
-    group = vf.EnvGroup(children(), env_names=["math", "nested"])
-    row = group.get_dataset()[0]
-    state = await group.rollout(row, ScriptedClient(["1"]), "m")
-    await group.rubric.score_rollout(state)
-    assert (state["reward"], state["info"]["env_id"]) == (1.0, "math")
-    with pytest.raises(ConfigurationError, match="math, nested"):
-        await group.rollout({**row, "info": {"env_id": "mth"}}, ScriptedClient(["1"]), "m")
-
-
-async def test_a_groups_rubric_scores_with_that_of_the_environment_that_played_or_says_that_it_cannot() -> None:
-    group = vf.EnvGroup(children(), env_names=["math", "nested"])
-    nested = await group.rollout(group.get_dataset()[1], ScriptedClient(["1"]), "m")
-    await group.rubric.score_rollout(nested)
-    assert (nested["reward"], "total_tool_calls" in nested["metrics"]) == (0.5, True)
-    labelled = await group.rollout({"question": "hm", "task": "math", "answer": "1", "example_id": 0}, ScriptedClient(["1"]), "m")
-    await group.rubric.score_group([labelled])
-    assert labelled["reward"] == 1.0
-    await group.areset(options={"example_id": 1})
-    await group.astep("1")
-    with pytest.raises(ConfigurationError, match=r"does not say which environment of the group \(math, nested\) played it"):
-        await group.rubric.score_rollout(group.state)
-
-
 def test_what_is_said_to_a_group_reaches_its_environments() -> None:
     math, nested = children()
     group = vf.EnvGroup([math, nested], env_names=["math", "nested"], score_rollouts=False, max_seq_len=7)

@@ -423,3 +423,41 @@ def test_the_base_of_an_environments_sampling_arguments() -> None:
     env = vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"temperature": 0.5})
     assert env.sampling_args == {"n": 1, "extra_body": {}, "temperature": 0.5}
     assert vf.SingleTurnEnv(dataset=[{"question": "q"}], sampling_args={"n": 2}).sampling_args["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: single(message_type="poem"), "message_type must be 'chat' or 'completion', got 'poem'"),
+        (lambda: single({"prompt": "x"}, message_type="completion", few_shot=[{"role": "user", "content": "?"}]), "few_shot"),
+        (lambda: single({"prompt": "x"}, message_type="completion").set_system_prompt("Be kind."), "system_prompt"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        make()
+
+
+def test_a_new_system_prompt_is_that_of_the_datasets_that_follow() -> None:
+    env = single(system_prompt="Old.")
+    for prompt in ("Old.", "New.", ""):
+        env.set_system_prompt(prompt)
+        assert [message["content"] for message in env.get_dataset()[0]["prompt"]] == [*filter(None, [prompt]), "1 + 1?"]
+
+
+def test_parsers_of_two_kinds_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    single(parser=vf.XMLParser(["answer"]), rubric=vf.Rubric(right, parser=vf.XMLParser(["answer"])))
+    assert caplog.text == ""
+    single(parser=vf.XMLParser(["answer"]), rubric=vf.Rubric(right, parser=vf.ThinkParser()))
+    assert "different parsers for itself and its rubric: ThinkParser and XMLParser" in caplog.text
+
+
+def test_names_that_are_free_read_what_the_library_has_until_they_are_written() -> None:
+    env = vf.SingleTurnEnv(dataset=ROWS[:3], eval_dataset=ROWS[:1])
+    assert (len(env.tasks), len(env.eval_tasks), env.state, env.episode) == (3, 1, None, None)
+    env.reset(seed=0)
+    assert env.state is env.episode.state
+    for name in ("state", "episode", "tasks", "eval_tasks"):
+        setattr(env, name, None)
+        assert getattr(env, name) is None
+    env.close()

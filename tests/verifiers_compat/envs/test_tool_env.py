@@ -372,3 +372,13 @@ async def test_metrics_of_a_tool_environment_and_of_a_rubric_that_is_added() -> 
     env.add_rubric(monitor)
     (output,) = await evaluated(env, calling(("look", {"key": "a"}), ("look", {"key": "b"})), "done")
     assert output["metrics"] == {"num_turns": 2.0, "total_tool_calls": 2.0, "look_calls": 2.0, "<lambda>": 20.0}
+
+
+@pytest.mark.parametrize("name", ["metadata", "name", "state", "messages", "arguments"])
+async def test_an_argument_of_a_tool_may_have_any_name(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(f'def take({name}: str) -> str:\n    """Take."""\n    return {name}', scope)
+    env = vf.ToolEnv(tools=[scope["take"]], dataset=[ROW])
+    assert [*env.tool_defs[0].parameters["properties"]] == env.tool_defs[0].parameters["required"] == [name]
+    state = await rolled_out(env, calling(("take", {name: "x"})), "done")
+    assert texts(state["completion"]) == ["x"]

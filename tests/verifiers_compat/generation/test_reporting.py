@@ -9,6 +9,7 @@ import pytest
 
 from tests.verifiers_compat.environments import four
 from tests.verifiers_compat.models import Model
+from verifiers_compat.generation.reporting import RunningMeans
 from vfgym.errors import ConfigurationError
 
 
@@ -74,3 +75,28 @@ def test_callbacks_read_running_means_and_cannot_end_a_run(caplog: pytest.LogCap
 
     with pytest.raises(ConfigurationError, match="async"):
         four().evaluate_sync(Model(), "m", on_progress=never_awaited)
+
+
+def test_examples_with_more_rollouts_than_others_are_told_in_the_documented_order() -> None:
+    """The first rollout of every example, then the second; and what cannot be read by its id."""
+    starts: list[Any] = []
+    rows = [{"question": "a", "example_id": 0}, {"question": "b", "example_id": 1}, {"question": "c", "example_id": 0}]
+    four().generate_sync([*rows, {"prompt": 3, "example_id": 2}], Model(), "m", on_start=lambda *told: starts.append(told))
+    ((everything, left),) = starts
+    assert [(task["example_id"], task.get("prompt") and task["prompt"][-1]["content"]) for task in everything] == [
+        *[(0, "a"), (1, "b"), (2, None), (0, "c")]
+    ]
+    assert [[task["example_id"] for task in group] for group in left] == [[0, 0], [1], [2]]
+
+
+def test_a_callback_in_place_of_the_bar_and_a_list_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[int] = []
+    for callbacks in (lambda *each: told.append(1), [lambda *each: told.append(2), lambda *each: told.append(3)], []):
+        four().evaluate_sync(Model(), "m", num_examples=1, on_progress=callbacks)
+    assert told == [1, 2, 3]
+
+
+def test_means_may_be_asked_for_from_the_beginning_again() -> None:
+    means, rows = RunningMeans(), [{"reward": reward, "error": None, "metrics": {"a": reward}} for reward in (1.0, 0.0, 0.0, 1.0)]
+    for count, mean in ((4, 0.5), (4, 0.5), (1, 1.0), (2, 0.5), (0, 0.0), (3, 1 / 3)):
+        assert means.compute(rows, count)["avg_reward"] == pytest.approx(mean)  # type: ignore[arg-type]

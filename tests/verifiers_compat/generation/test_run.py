@@ -208,10 +208,20 @@ def test_a_state_that_cannot_be_made_is_the_error_of_its_rollout(kind: type[Unbe
 
 
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
-def test_tools_of_a_task_that_are_none_are_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
+def test_what_is_wrong_with_a_task_or_an_update_is_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
     env = kind(rows=[{"question": "q", "answer": "1", "info": {"tool_defs": ["nonsense"]}}, ROWS[1]])
     outputs = env.evaluate_sync(Model(), "m")["outputs"]
     assert [output["error"] and output["error"]["error"] for output in outputs] == ["ConfigurationError", None]
+
+    class Broken(kind):  # type: ignore[misc, valid-type]
+        @vf.update
+        def count(self, state: vf.State) -> None:
+            state["count"] = len(state["trajektory"])
+
+    (output,) = Broken(rows=ROWS[:1]).evaluate_sync(Model(), "m")["outputs"]
+    assert output["error"]["error_chain_repr"] == "KeyError('trajektory')"
+    with pytest.raises(KeyError, match="trajektory"):
+        Broken(rows=ROWS[:1]).evaluate_sync(Model(), "m", strict=True)
 
 
 @pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
@@ -219,20 +229,6 @@ def test_an_infrastructure_that_was_not_there_at_first_is_asked_again(kind: type
     monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1)["outputs"]
     assert [(output["error"], output["reward"]) for output in outputs] == [(None, 0.0), (None, 0.0), (None, 1.0), (None, 0.0)]
-
-
-@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
-def test_an_update_that_fails_is_the_error_of_its_rollout(kind: type[Unbegun]) -> None:
-    class Broken(kind):  # type: ignore[misc, valid-type]
-        @vf.update
-        def count(self, state: vf.State) -> None:
-            state["count"] = len(state["trajektory"])
-
-    env = Broken(rows=ROWS[:1])
-    (output,) = env.evaluate_sync(Model(), "m")["outputs"]
-    assert output["error"]["error_chain_repr"] == "KeyError('trajektory')"
-    with pytest.raises(KeyError, match="trajektory"):
-        env.evaluate_sync(Model(), "m", strict=True)
 
 
 async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:

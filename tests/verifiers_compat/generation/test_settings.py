@@ -10,6 +10,7 @@ import pytest
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROWS, four
 from tests.verifiers_compat.models import Model
+from verifiers_compat.generation import GenerateSettings
 from vfgym.errors import ConfigurationError
 
 
@@ -35,3 +36,26 @@ from vfgym.errors import ConfigurationError
 def test_the_documented_answer_to_bad_input(attempt: Callable[[vf.Environment], Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         attempt(four())
+
+
+@pytest.mark.parametrize("name", ["max_concurrent", "max_concurrent_scoring", "max_retries"])
+@pytest.mark.parametrize("value", [True, 1.5, "2", None])
+def test_numbers_are_integers(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} must be an integer, got {value!r}"):
+        GenerateSettings(model="m", sampling_args={}, **{name: value})
+
+
+async def never_awaited(*args: Any) -> None: ...
+
+
+@pytest.mark.parametrize("name", ["on_start", "on_progress", "on_log"])
+@pytest.mark.parametrize(("callback", "words"), [(3, "must be a function, got int"), (never_awaited, "never_awaited is async")])
+def test_each_callback_is_a_plain_function(name: str, callback: Any, words: str) -> None:
+    given = (print, callback) if name == "on_progress" else callback
+    with pytest.raises(ConfigurationError, match=words):
+        GenerateSettings(model="m", sampling_args={}, **{name: given})
+
+
+def test_zero_retries_and_no_limit_are_fine() -> None:
+    settings = GenerateSettings(model="", sampling_args={}, max_retries=0, max_concurrent=0, max_concurrent_scoring=-1)
+    assert (settings.max_retries, settings.max_concurrent, settings.on_progress) == (0, 0, ())
