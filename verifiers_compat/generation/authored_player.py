@@ -42,10 +42,10 @@ class AuthoredPlayer:
             if len(rows) != len(numbers) or not all(isinstance(row, Mapping) for row in rows):
                 name = getattr(self._method, "__qualname__", "the author's method")
                 raise TypeError(f"{name} must return a row (a dict) for each of {len(numbers)} rollouts, got {made!r}")
+            completed = [_complete(row) for row in rows]
         except BaseException as raised:
             failure = rollout_failure(raised)
-            rows = [rollout_output(make_placeholder_state({}), error=failure, is_counted=False) for _ in numbers]
-        completed = [_complete(row) for row in rows]
+            completed = [_complete(rollout_output(make_placeholder_state({}), error=failure, is_counted=False)) for _ in numbers]
         for each, row in zip(numbers, completed, strict=True):
             row["rollout"], row["example_id"] = each, example.example_id
             if config.is_saved and row.get("fingerprint") is None:
@@ -57,9 +57,11 @@ class AuthoredPlayer:
 
 
 def _complete(row: Mapping[str, Any]) -> RolloutOutput:
-    """Return a row with everything that rows have. How it ended follows from what the author's own says, unless it says that too."""
+    """Return a row with everything that rows have. How it ended follows from what the author's own says, unless it says that too.
+
+    Raises:
+        ValueError: If it says that it ended in a way that there is not.
+    """
     whole = RolloutOutput({**rollout_output(make_placeholder_state({}), is_counted=False), **row})
-    if "ending" not in row:
-        ending = ending_of({**whole, "ending": None, "failed": row.get("failed")})
-        whole |= {"ending": str(ending), "failed": ending.failed}
-    return whole
+    ending = ending_of({**whole, "ending": row.get("ending"), "failed": row.get("failed")})
+    return RolloutOutput({**whole, "ending": str(ending), "failed": ending.failed})

@@ -97,6 +97,7 @@ async def test_groups_of_an_author_are_counted_by_their_rollouts(most: int) -> N
         (lambda inputs: rewarded(inputs) * 2, "must return a row"),
         (lambda inputs: [3, 4], "must return a row"),
         (lambda inputs: None, "NoneType"),
+        (lambda inputs: [{"ending": "well"}] * 2, "'well' is not a valid Ending"),
         (lambda inputs: 1 / 0, "ZeroDivisionError"),
     ],
 )
@@ -115,7 +116,8 @@ async def test_what_an_author_does_not_return_is_the_error_of_the_group(made: An
     [
         ({}, False),
         ({"error": "it broke"}, True),
-        ({"ending": "error", "failed": True}, True),
+        ({"ending": "environment_failed"}, True),
+        ({"ending": "terminated", "error": "it broke"}, False),
         ({"stop_condition": "timeout_reached"}, None),
     ],
 )
