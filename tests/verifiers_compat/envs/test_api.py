@@ -153,12 +153,6 @@ async def test_a_runtime_error_comes_through_inside_a_running_loop() -> None:
     assert client.calls == 1
 
 
-async def test_more_examples_than_there_are() -> None:
-    results = await single(ROW, ROW).evaluate(ScriptedClient(["2"]), "m", num_examples=10)
-    assert (len(results["outputs"]), results["metadata"]["num_examples"]) == (2, 2)
-    assert len(single(ROW, ROW).get_dataset(n=10)) == 2
-
-
 async def test_results_say_with_which_versions_they_were_made() -> None:
     import importlib.metadata
 
@@ -167,10 +161,11 @@ async def test_results_say_with_which_versions_they_were_made() -> None:
     assert version["vf_version"] == importlib.metadata.version("vfgym")
 
 
-async def test_pass_at_k_counts_from_the_threshold_of_the_environment() -> None:
-    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda: 0.6), pass_threshold=0.7)
+@pytest.mark.parametrize(("threshold", "passes"), [(0.4, 0.0), (0.3, 1.0), (0.0, 1.0)])
+async def test_pass_at_k_counts_from_the_threshold_of_the_environment(threshold: float, passes: float) -> None:
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(lambda: 0.3), pass_threshold=threshold)
     metadata = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["metadata"]
-    assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": 0.0, "2": 0.0}, 0.7)
+    assert (metadata["pass_at_k"], metadata["pass_threshold"]) == ({"1": passes, "2": passes}, threshold)
 
 
 def test_an_env_client_that_cannot_play_is_refused_at_once() -> None:

@@ -10,7 +10,6 @@ import pytest
 from tests.verifiers_compat.environments import four
 from tests.verifiers_compat.models import Model
 from verifiers_compat.generation.reporting import RunningMeans
-from vfgym.errors import ConfigurationError
 
 
 def test_callbacks_are_told_what_the_documents_say() -> None:
@@ -70,11 +69,6 @@ def test_callbacks_read_running_means_and_cannot_end_a_run(caplog: pytest.LogCap
     assert means == [(0.0, 0.0, 4), (0.5, 0.5, 4), (pytest.approx(1 / 3), pytest.approx(1 / 3), 4), (0.25, 0.25, 4)]
     assert results["metadata"]["avg_reward"] == 0.25
     assert caplog.text.count("a callback raised") == 1
-
-    async def never_awaited(*args: Any) -> None: ...
-
-    with pytest.raises(ConfigurationError, match="async"):
-        four().evaluate_sync(Model(), "m", on_progress=never_awaited)
 
 
 def test_examples_with_more_rollouts_than_others_are_told_in_the_documented_order() -> None:
