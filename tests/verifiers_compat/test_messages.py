@@ -335,3 +335,128 @@ def test_content_parts_hold_documented_sources() -> None:
     assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
     with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
         InputAudioSource.model_validate({"data": "y"})
+
+
+CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
+OPTIONAL = ("reasoning_content", "thinking_blocks", "tool_calls")
+OWN = ("finish_reason", "is_truncated", "tokens")
+
+
+@pytest.mark.parametrize(("cls", "names"), [(vf.AssistantMessage, OPTIONAL), (vf.ResponseMessage, (*OPTIONAL, *OWN))])
+def test_a_documented_field_that_was_not_given_reads_none_by_item_too(cls: Any, names: tuple[str, ...]) -> None:
+    message = cls(content="hi")
+    assert [message[name] for name in names] == [getattr(message, name) for name in names] == [None] * len(names)
+    assert all(name in message for name in names)
+    assert isinstance(message, vf.AssistantMessage)
+    for name in ("name", "refusal"):
+        assert name not in message
+        with pytest.raises(KeyError):
+            message[name]
+
+
+def test_as_data_a_message_has_what_it_was_given() -> None:
+    message = vf.AssistantMessage(content="hi")
+    assert message["tool_calls"] is None
+    assert json.loads(json.dumps(message)) == dict(message) == {**message} == message == {"role": "assistant", "content": "hi"}
+    assert chat_format.native_message(message) == {"role": "assistant", "content": "hi"}
+    assert message.get("tool_calls", []) == []
+
+
+def test_a_field_that_was_not_given_is_written_and_removed() -> None:
+    message = vf.AssistantMessage(content="hi")
+    assert message.setdefault("reasoning_content", "hm") == message["reasoning_content"] == "hm"
+    del message.reasoning_content
+    assert message["reasoning_content"] is None
+    with pytest.raises(AttributeError):
+        del message.reasoning_content
+
+
+def test_a_tool_call_is_its_id_its_name_and_its_arguments() -> None:
+    call = vf.ToolCall(**CALL, cache=True)
+    assert call.model_dump() == {**CALL, "cache": True}
+    assert (call.cache, hasattr(call, "nothing")) == (True, False)
+    assert json.loads(call.model_dump_json(exclude={"cache"})) == CALL
+    assert [name in call for name in ("id", "name", "arguments", "cache", "nothing")] == [True, True, True, True, False]
+    other = call.model_copy(update={"name": "see", "id": "c2"})
+    assert (other.id, other.name, call.id, call.name) == ("c2", "see", "c1", "look")
+
+
+def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() -> None:
+    message = vf.AssistantMessage(content=None, tool_calls=[CALL], notes=[{"deep": None}])
+    dumped = message.model_dump()
+    assert dumped == {
+        **{"role": "assistant", "content": None, "reasoning_content": None, "thinking_blocks": None},
+        **{"tool_calls": [CALL], "notes": [{"deep": None}]},
+    }
+    assert message.model_dump(exclude_none=True, exclude={"notes"}) == {"role": "assistant", "tool_calls": [CALL]}
+    assert message.model_dump(include={"role"}) == {"role": "assistant"}
+    assert json.loads(message.model_dump_json()) == dumped
+    for twin in (vf.AssistantMessage.model_validate(dumped), vf.AssistantMessage.model_validate_json(message.model_dump_json())):
+        assert (twin, type(twin.tool_calls[0])) == (message, vf.ToolCall)
+    dumped["notes"][0]["deep"] = 1
+    assert message["notes"] == [{"deep": None}]
+
+
+def test_a_copy_of_a_message_with_a_change_is_its_own() -> None:
+    message = vf.UserMessage([{"type": "text", "text": "a"}])
+    other = message.model_copy(update={"content": "b", "seen": True})
+    assert (other["content"], other.seen, type(other), message) == (
+        "b",
+        True,
+        vf.UserMessage,
+        vf.UserMessage([{"type": "text", "text": "a"}]),
+    )
+    deep: Any = message.model_copy(deep=True)
+    deep.content[0]["text"] = "c"
+    assert message.content[0]["text"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        (vf.TextContentPart(text="a"), "TextContentPart"),
+        (vf.ImageUrlContentPart(image_url={"url": "data:,"}), "ImageUrlContentPart"),
+        (vf.InputAudioContentPart(input_audio={"data": "AA", "format": "wav"}), "InputAudioContentPart"),
+    ],
+)
+def test_content_parts_are_dicts_of_their_documented_classes(part: Any, kind: str) -> None:
+    for given in (part, dict(part)):
+        [held] = vf.UserMessage([given]).content
+        for each in (held, copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
+            assert (type(each).__name__, each, each.type) == (kind, part, part["type"])
+    with pytest.raises(AttributeError, match="has no field 'cotnent'"):
+        part.cotnent  # noqa: B018
+
+
+def test_content_parts_are_written_to_by_attribute() -> None:
+    message = vf.UserMessage([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,"}}])
+    sent = json.dumps(chat_format.native_message(message))
+    text, image = message.content
+    text.text = "b"
+    image.image_url.detail = "low"
+    text.note = [1]
+    assert message.content == [
+        {"type": "text", "text": "b", "note": [1]},
+        {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}},
+    ]
+    assert json.dumps(chat_format.native_message(message)) != sent
+    del text.note
+    assert text == {"type": "text", "text": "b"}
+    with pytest.raises(AttributeError):
+        del text.note
+
+
+def test_content_parts_have_the_methods_of_models() -> None:
+    part = vf.ImageUrlContentPart(image_url={"url": "data:,", "detail": None})
+    fields = {"type": "image_url", "image_url": {"url": "data:,", "detail": None}}
+    assert part.model_dump() == json.loads(part.model_dump_json()) == fields
+    assert part.model_dump(exclude={"image_url": {"detail"}}) == {"type": "image_url", "image_url": {"url": "data:,"}}
+    other = part.model_copy(update={"image_url": {"url": "data:,x"}})
+    assert (other.image_url.url, part, type(other)) == ("data:,x", fields, vf.ImageUrlContentPart)
+    for given in (fields, {"image_url": fields["image_url"]}, part):
+        twin = vf.ImageUrlContentPart.model_validate(given)
+        assert (twin, type(twin)) == (part, vf.ImageUrlContentPart)
+    assert vf.ImageUrlContentPart.model_validate_json(part.model_dump_json()).image_url.url == "data:,"
+    for wrong in ({"type": "text", "text": "x"}, {}, 5):
+        with pytest.raises(ValueError, match="ImageUrlContentPart"):
+            vf.ImageUrlContentPart.model_validate(wrong)

@@ -13,12 +13,9 @@ import pytest
 
 import verifiers_compat as vf
 from tests.verifiers_compat.models import Model
-from vfgym.clients.formats.openai_chat import native_message
 from vfgym.results.resume import find_differing_setting
 
 CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
-OPTIONAL = ("reasoning_content", "thinking_blocks", "tool_calls")
-OWN = ("finish_reason", "is_truncated", "tokens")
 TOKENS = {name: [1] for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "completion_logprobs")}
 
 
@@ -27,35 +24,6 @@ def answer(**fields: Any) -> vf.Response:
 
 
 # Messages
-
-
-@pytest.mark.parametrize(("cls", "names"), [(vf.AssistantMessage, OPTIONAL), (vf.ResponseMessage, (*OPTIONAL, *OWN))])
-def test_a_documented_field_that_was_not_given_reads_none_by_item_too(cls: Any, names: tuple[str, ...]) -> None:
-    message = cls(content="hi")
-    assert [message[name] for name in names] == [getattr(message, name) for name in names] == [None] * len(names)
-    assert all(name in message for name in names)
-    assert isinstance(message, vf.AssistantMessage)
-    for name in ("name", "refusal"):
-        assert name not in message
-        with pytest.raises(KeyError):
-            message[name]
-
-
-def test_as_data_a_message_has_what_it_was_given() -> None:
-    message = vf.AssistantMessage(content="hi")
-    assert message["tool_calls"] is None
-    assert json.loads(json.dumps(message)) == dict(message) == {**message} == message == {"role": "assistant", "content": "hi"}
-    assert native_message(message) == {"role": "assistant", "content": "hi"}
-    assert message.get("tool_calls", []) == []
-
-
-def test_a_field_that_was_not_given_is_written_and_removed() -> None:
-    message = vf.AssistantMessage(content="hi")
-    assert message.setdefault("reasoning_content", "hm") == message["reasoning_content"] == "hm"
-    del message.reasoning_content
-    assert message["reasoning_content"] is None
-    with pytest.raises(AttributeError):
-        del message.reasoning_content
 
 
 async def test_reward_functions_and_hooks_read_tool_calls_by_item() -> None:
@@ -71,32 +39,6 @@ async def test_reward_functions_and_hooks_read_tool_calls_by_item() -> None:
     [output] = (await env.evaluate(Model(lambda number, state: said[len(state["trajectory"])]), "m"))["outputs"]
     assert (output["error"], output["reward"]) == (None, 1.0)
     assert [message["role"] for message in output["completion"]] == ["assistant", "user", "assistant", "assistant"]
-
-
-def test_a_tool_call_is_its_id_its_name_and_its_arguments() -> None:
-    call = vf.ToolCall(**CALL, cache=True)
-    assert call.model_dump() == {**CALL, "cache": True}
-    assert (call.cache, hasattr(call, "nothing")) == (True, False)
-    assert json.loads(call.model_dump_json(exclude={"cache"})) == CALL
-    assert [name in call for name in ("id", "name", "arguments", "cache", "nothing")] == [True, True, True, True, False]
-    other = call.model_copy(update={"name": "see", "id": "c2"})
-    assert (other.id, other.name, call.id, call.name) == ("c2", "see", "c1", "look")
-
-
-def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() -> None:
-    message = vf.AssistantMessage(content=None, tool_calls=[CALL], notes=[{"deep": None}])
-    dumped = message.model_dump()
-    assert dumped == {
-        **{"role": "assistant", "content": None, "reasoning_content": None, "thinking_blocks": None},
-        **{"tool_calls": [CALL], "notes": [{"deep": None}]},
-    }
-    assert message.model_dump(exclude_none=True, exclude={"notes"}) == {"role": "assistant", "tool_calls": [CALL]}
-    assert message.model_dump(include={"role"}) == {"role": "assistant"}
-    assert json.loads(message.model_dump_json()) == dumped
-    for twin in (vf.AssistantMessage.model_validate(dumped), vf.AssistantMessage.model_validate_json(message.model_dump_json())):
-        assert (twin, type(twin.tool_calls[0])) == (message, vf.ToolCall)
-    dumped["notes"][0]["deep"] = 1
-    assert message["notes"] == [{"deep": None}]
 
 
 @pytest.mark.parametrize(
@@ -149,20 +91,6 @@ def test_fields_that_are_what_they_are_by_default_are_left_out() -> None:
     assert Kept(said=vf.AssistantMessage(content=None)).model_dump(exclude_defaults=True) == {"said": {"role": "assistant"}}
 
 
-def test_a_copy_of_a_message_with_a_change_is_its_own() -> None:
-    message = vf.UserMessage([{"type": "text", "text": "a"}])
-    other = message.model_copy(update={"content": "b", "seen": True})
-    assert (other["content"], other.seen, type(other), message) == (
-        "b",
-        True,
-        vf.UserMessage,
-        vf.UserMessage([{"type": "text", "text": "a"}]),
-    )
-    deep: Any = message.model_copy(deep=True)
-    deep.content[0]["text"] = "c"
-    assert message.content[0]["text"] == "a"
-
-
 class Kept(pydantic.BaseModel):
     """A model with messages in it."""
 
@@ -199,57 +127,6 @@ def test_a_model_with_messages_tells_a_json_schema(mode: Any) -> None:
 def test_what_is_no_such_message_is_refused_by_a_model(wrong: dict[str, Any]) -> None:
     with pytest.raises(pydantic.ValidationError, match="AssistantMessage"):
         Kept.model_validate(wrong)
-
-
-@pytest.mark.parametrize(
-    ("part", "kind"),
-    [
-        (vf.TextContentPart(text="a"), "TextContentPart"),
-        (vf.ImageUrlContentPart(image_url={"url": "data:,"}), "ImageUrlContentPart"),
-        (vf.InputAudioContentPart(input_audio={"data": "AA", "format": "wav"}), "InputAudioContentPart"),
-    ],
-)
-def test_content_parts_are_dicts_of_their_documented_classes(part: Any, kind: str) -> None:
-    for given in (part, dict(part)):
-        [held] = vf.UserMessage([given]).content
-        for each in (held, copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
-            assert (type(each).__name__, each, each.type) == (kind, part, part["type"])
-    with pytest.raises(AttributeError, match="has no field 'cotnent'"):
-        part.cotnent  # noqa: B018
-
-
-def test_content_parts_are_written_to_by_attribute() -> None:
-    message = vf.UserMessage([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,"}}])
-    sent = json.dumps(native_message(message))
-    text, image = message.content
-    text.text = "b"
-    image.image_url.detail = "low"
-    text.note = [1]
-    assert message.content == [
-        {"type": "text", "text": "b", "note": [1]},
-        {"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}},
-    ]
-    assert json.dumps(native_message(message)) != sent
-    del text.note
-    assert text == {"type": "text", "text": "b"}
-    with pytest.raises(AttributeError):
-        del text.note
-
-
-def test_content_parts_have_the_methods_of_models() -> None:
-    part = vf.ImageUrlContentPart(image_url={"url": "data:,", "detail": None})
-    fields = {"type": "image_url", "image_url": {"url": "data:,", "detail": None}}
-    assert part.model_dump() == json.loads(part.model_dump_json()) == fields
-    assert part.model_dump(exclude={"image_url": {"detail"}}) == {"type": "image_url", "image_url": {"url": "data:,"}}
-    other = part.model_copy(update={"image_url": {"url": "data:,x"}})
-    assert (other.image_url.url, part, type(other)) == ("data:,x", fields, vf.ImageUrlContentPart)
-    for given in (fields, {"image_url": fields["image_url"]}, part):
-        twin = vf.ImageUrlContentPart.model_validate(given)
-        assert (twin, type(twin)) == (part, vf.ImageUrlContentPart)
-    assert vf.ImageUrlContentPart.model_validate_json(part.model_dump_json()).image_url.url == "data:,"
-    for wrong in ({"type": "text", "text": "x"}, {}, 5):
-        with pytest.raises(ValueError, match="ImageUrlContentPart"):
-            vf.ImageUrlContentPart.model_validate(wrong)
 
 
 # Responses
@@ -423,3 +300,55 @@ async def test_older_results_had_states_and_say_what_to_ask_for() -> None:
     for ask in (lambda: results["state"], lambda: results.state):
         with pytest.raises((KeyError, AttributeError), match=r"ask for what you need of them with state_columns=\["):
             ask()
+
+
+def test_older_names_of_timings_are_milliseconds() -> None:
+    timing = vf.RolloutTiming(start_time=1.0)
+    timing.generation.start, timing.generation.end, timing.scoring.start, timing.scoring.end = 1.0, 3.0, 3.0, 3.5
+    assert (timing["generation_ms"], timing["scoring_ms"], timing["total_ms"]) == (2000.0, 500.0, timing.total * 1000)
+    assert timing.total == 2.5
+
+
+def test_older_tools_of_a_state_are_read_as_the_chat_api_takes_them() -> None:
+    tool = vf.Tool(name="look", description="", parameters={})
+    assert vf.State(tool_defs=[tool])["oai_tools"] == [tool.to_openai()]
+    assert vf.State(tool_defs=None)["oai_tools"] == vf.State(tool_defs=[])["oai_tools"] == []
+    for key in ("oai_tools", "nothing"):
+        with pytest.raises(KeyError):
+            vf.State()[key]
+
+
+def test_older_columns_of_results_are_in_the_order_of_the_outputs() -> None:
+    rows = [
+        {"reward": 1.0, "answer": "a", "metrics": {"a": 1.0}, "stop_condition": "x"},
+        {"reward": 0.0, "metrics": {"b": 2.0}, "info": {"k": 1}},
+    ]
+    results = vf.GenerateOutputs(outputs=rows, metadata={"model": "m", "avg_reward": 0.0})
+    assert (results["reward"], results.answer, results["task"], results["info"]) == ([1.0, 0.0], ["a", ""], ["default"] * 2, [{}, {"k": 1}])
+    assert (results["stop_conditions"], results["metrics"]) == (["x", None], {"a": [1.0, 0.0], "b": [0.0, 2.0]})
+    assert repr(results) == "<GenerateOutputs: 2 outputs, model='m', avg_reward=0.0>"
+    assert vf.GenerateOutputs(outputs=[], metadata={})["metrics"] == {}
+    with pytest.raises(KeyError):
+        results["nothing"]
+    with pytest.raises(AttributeError):
+        results.nothing  # noqa: B018
+
+
+OLDER = {"env_id": "x", "model": "m", "client_config": {}, "num_examples": 1, "rollouts_per_example": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "scoring"),
+    [
+        ({"max_concurrent": 1, "max_concurrent_generation": None, "max_concurrent_scoring": None}, 1, -1),
+        ({"max_concurrent": -1, "max_concurrent_generation": 4, "max_concurrent_scoring": 2}, 4, 2),
+        ({"max_concurrent_generation": 4, "print_results": True, "save_every": 5}, 4, -1),
+        ({"max_concurrent": 0, "max_concurrent_generation": 4}, 4, -1),
+        ({"max_concurrent": 3, "max_concurrent_generation": 4}, 3, -1),
+    ],
+)
+def test_older_fields_of_an_evaluation_are_understood(fields: dict[str, Any], most: int, scoring: int) -> None:
+    config = vf.EvalConfig(**OLDER, **fields)
+    assert (config.max_concurrent, config.max_concurrent_scoring) == (most, scoring)
+    with pytest.raises(pydantic.ValidationError, match="max_concurent"):
+        vf.EvalConfig(**OLDER, **fields, max_concurent=1)

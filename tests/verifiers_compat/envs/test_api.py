@@ -64,7 +64,8 @@ def test_sync_twins_work_inside_a_running_loop_in_threads_and_beside_each_other(
     assert found == [0.25] * 4
 
 
-async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> None:
+async def test_run_rollout_and_run_group_take_older_and_newer_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
     env = four()
     row = env.get_dataset()[1]
     client = ScriptedClient(["1"])
@@ -72,6 +73,19 @@ async def test_run_rollout_and_run_group_take_older_and_newer_arguments() -> Non
     limit = asyncio.Semaphore(1)
     assert (await env.run_rollout(limit, row, client, "m", {"n": 1}))["reward"] == 1.0
     assert not limit.locked()
+    seen: list[Any] = []
+
+    def look_closely(number: int, state: Any) -> Any:
+        seen.append((limit.locked(), state["sampling_args"].get("temperature")))
+        return vf.InfraError("down") if number == 0 else "1"
+
+    for play in (
+        env.run_rollout(limit, row, Model(look_closely), "m", {"temperature": 0.5}),
+        env.run_rollout(row, Model(look_closely), "m", {"temperature": 0.0}, 1, sem=limit),
+        env.run_group([row], Model(look_closely), "m", {"temperature": 0.2}, 1, sem=limit),
+    ):
+        await play
+    assert seen == [(True, 0.5), (True, 0.0), (True, 0.0), (True, 0.2), (True, 0.2)]
     outputs = await env.run_group([row, row], client, "m", state_columns=["advantage"])
     assert [(output["rollout"], output["advantage"]) for output in outputs] == [(0, 0.0), (1, 0.0)]
     with pytest.raises(ConfigurationError, match="example_id"):
@@ -311,6 +325,15 @@ async def test_an_environment_says_which_api_is_spoken_unless_the_client_does(gi
     [client], made = env._resolve_clients(asking("http://localhost:1/v1", **given))
     assert (type(client), made) == (expected, [client])
     await client.close()
+
+
+async def test_clients_of_several_endpoints_know_with_whom_they_take_turns() -> None:
+    config = vf.ClientConfig(endpoint_configs=[{"api_base_url": f"http://localhost:{port}/v1"} for port in (1, 2)])
+    clients, made = single()._resolve_clients(config)
+    assert clients is made
+    assert [client.taking_turns for client in clients] == ["http://localhost:1/v1,http://localhost:2/v1"] * 2  # type: ignore[attr-defined]
+    for client in clients:
+        await client.close()
 
 
 async def test_a_client_of_the_openai_sdk_is_asked_and_a_synchronous_one_leaves_no_connection_open() -> None:
