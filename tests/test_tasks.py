@@ -143,6 +143,7 @@ def test_what_an_episode_writes_into_its_input_reaches_neither_the_rows_nor_the_
         ({"prompt": SHOT}, None, None, SHOT),
         ({"prompt": SHOT}, "s", None, [SystemMessage("s"), *SHOT]),
         ({"prompt": [{"role": "system", "content": "own"}, *SHOT]}, "s", None, [SystemMessage("own"), *SHOT]),
+        ({"prompt": [{"role": "developer", "content": "own"}, *SHOT]}, "s", None, [SystemMessage("own", role="developer"), *SHOT]),
         ({"prompt": SHOT, "question": "ignored"}, None, SHOT, SHOT),
         ({"prompt": "once upon"}, None, None, [TextMessage("once upon")]),
         ({"prompt": {"role": "user", "content": "q"}}, None, None, [UserMessage("q")]),

@@ -243,3 +243,19 @@ async def test_tasks_name_their_own_limits_and_variables(tmp_path: Path, monkeyp
     )
     state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
     assert (state["reward"], made[0].memory_mb, made[0].disk_mb) == (1.0, 300, 40)
+
+
+@pytest.mark.parametrize("image", ["acme/tools:1", None])
+async def test_where_there_are_images_a_task_gets_its_own_or_the_one_that_its_dockerfile_makes(
+    image: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task(tmp_path, "imaged")
+    if image is not None:
+        (task / "task.toml").write_text(f"[environment]\ndocker_image = {image!r}\nworkdir = '/work'\nmemory_mb = 300")
+    monkeypatch.setattr("vfgym.envs.harbor_running._find_engine_problem", lambda backend: None)
+    env = HarborEnv("agent", task, **WITHOUT_ENGINE)
+    spec = await env.get_sandbox_spec(State(info={"task_name": next(iter(env.harbor_tasks))}))
+    if image is None:
+        assert Path(spec.dockerfile) == task / "environment"
+    else:
+        assert (spec.image, spec.dockerfile, spec.working_dir, spec.memory_mb) == (image, None, "/work", 300)
