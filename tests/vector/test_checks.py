@@ -59,6 +59,8 @@ def test_actions_are_one_for_each(actions: Any) -> None:
     assert as_actions(actions, MessageSpace(), 2) == ["a", "b"]
     numbers = gym.spaces.MultiDiscrete([3, 3])
     assert as_actions(np.array([1, 2]), numbers, 2) == [1, 2]
+    pairs = gym.spaces.Tuple([gym.spaces.MultiDiscrete([2, 2])] * 2)
+    assert as_actions((np.array([0, 1]), np.array([1, 0])), pairs, 2) == [(0, 1), (1, 0)]
 
 
 @pytest.mark.parametrize("actions", ["hello", b"hello", {"role": "assistant"}, 7, None])

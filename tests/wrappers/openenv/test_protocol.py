@@ -45,10 +45,13 @@ def test_answers(data: dict[str, Any], reply: ServerReply) -> None:
     [
         ({}, "answered without an observation"),
         ({"observation": [1]}, "answered without an observation"),
-        *(({"observation": {}, "reward": reward}, "not a finite number") for reward in ("1", [1.0], float("nan"), float("inf"), 10**400)),
+        *(
+            ({"observation": {}, "reward": reward}, "not a finite number")
+            for reward in ("1", "", [1.0], [], float("nan"), float("inf"), 10**400)
+        ),
         *(({"observation": {}, "done": done}, f"done={done!r}, which is neither") for done in ("false", 0, 1)),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_what_is_not_an_answer(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ServerError, match=words):
