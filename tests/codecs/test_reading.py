@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces as gs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codecs import codecs
 from tests.codecs.codecs import floats, moves
 from tests.codecs.spaces import same
-from vfgym.codecs import ActionNotFound
+from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.codecs.reading import tail_of
 
 
 def rows(kind: str) -> list[Any]:
@@ -159,3 +161,13 @@ def test_the_last_line_of_a_long_answer_is_read() -> None:
     assert codecs.TORQUE.decode("I look at x.\n" * 10_000 + "0.5") == floats(0.5)
     with pytest.raises(ActionNotFound, match="names no action"):
         codecs.TORQUE.decode("0.5\n" + "I look at x.\n" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("longest", "actions", "characters"), [(0, 1, 10**5), (50_000, 1, 10**5), (60_000, 1, 120_000), (60_000, 3, 360_000)]
+)
+def test_actions_are_looked_for_in_a_tail_that_has_room_for_them(longest: int, actions: int, characters: int) -> None:
+    codec = codec_for(gs.Text(5))
+    codec.longest = longest
+    assert tail_of("a" + "x" * 400_000, codec, actions) == "x" * characters
+    assert tail_of("abc", codec, actions) == "abc"

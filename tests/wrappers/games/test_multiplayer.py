@@ -59,25 +59,6 @@ def test_opponents_before_the_policys_seat_move_first() -> None:
     assert env.step("1").reward == 1.0
 
 
-class Sampling:
-    """Answers with samples of its seat's action space, seeded with `seed` where there is one. Keeps what it answered."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.seed = seed
-        self.said: list[str] = []
-
-    def for_episode(self, env: Any) -> Any:
-        if self.seed is not None:
-            env.action_space.seed(self.seed)
-
-        def answer(observation: list[Any], info: dict[str, Any]) -> Message:
-            message = env.action_space.sample()
-            self.said.append(message.content)
-            return message
-
-        return answer
-
-
 @pytest.mark.parametrize("blocking", [False, True])
 async def test_moves_in_a_form_are_found_in_the_messages_of_the_policy_and_of_opponents(blocking: bool) -> None:
     answers = iter(["1", "one: [1]"])
