@@ -26,8 +26,7 @@ PAD = codec_for(gs.MultiDiscrete([3, 2]), [["noop", "up", "down"], ["off", "on"]
 SAY = codec_for(gs.Text(20, charset="abcdefghijklmnopqrstuvwxyz '"))
 TYPED = codec_for(gs.Text(100, charset=string.printable))
 ROBOT = codec_for(
-    gs.Dict(move=gs.Discrete(3), thrust=gs.Box(-1, 1, (2,)), say=gs.Text(9, charset="abc ")),
-    {"move": ["left", "stay", "right"]},
+    gs.Dict(move=gs.Discrete(3), thrust=gs.Box(-1, 1, (2,)), say=gs.Text(9, charset="abc ")), {"move": ["left", "stay", "right"]}
 )
 PAIR = codec_for(gs.Tuple((gs.Discrete(2), gs.Tuple((gs.Box(-1, 1, (2,)), gs.Discrete(3))))))
 LEVERS = codec_for(gs.Discrete(3), ["apply -1 torque", "apply 0 torque", "apply 1 torque"])

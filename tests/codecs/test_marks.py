@@ -133,14 +133,7 @@ def test_the_rule(codec: Any, answer: str, action: Any) -> None:
     assert played(codec, answer) == action
 
 
-FORMS = [
-    "<action>{}</action>",
-    "<Action>\n{}</Action> ",
-    "\\boxed{{{}}} ",
-    "Action: {}\n",
-    "\n**My answer:** {}\n",
-    '\n{{"move": {}}}\n',
-]
+FORMS = ["<action>{}</action>", "<Action>\n{}</Action> ", "\\boxed{{{}}} ", "Action: {}\n", "\n**My answer:** {}\n", '\n{{"move": {}}}\n']
 """What says that this is the answer."""
 
 PAIRS = [

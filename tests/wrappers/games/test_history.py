@@ -21,7 +21,15 @@ from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall, content_text
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
-from vfgym.wrappers.games.history import EARLIER_MOVES, OLDER_PICTURE, PICTURE_TOKENS, PromptLimits, estimate_tokens
+from vfgym.wrappers.games.history import (
+    EARLIER_MOVES,
+    OLDER_PICTURE,
+    PICTURE_TOKENS,
+    PromptHistory,
+    PromptLimits,
+    estimate_tokens,
+    make_limits,
+)
 from vfgym.wrappers.games.turns import Turn
 
 
@@ -392,3 +400,66 @@ def test_a_limited_history_forgets_the_first_board(make: Any) -> None:
     assert first_board in text_of(conversation)
     shown, *_ = env.step("<action>0</action>" if isinstance(env, vfgym.PettingZooEnv) else info["legal_actions"][0])
     assert first_board not in text_of(shown)
+
+
+# The parts
+
+
+@pytest.mark.parametrize(
+    ("given", "limits", "drops_moves"),
+    [
+        ((None, None, None, None), False, False),
+        ((0, None, None, None), True, True),
+        ((None, 1, None, None), True, False),
+        ((None, None, 1, None), True, True),
+        ((None, None, np.int64(5), len), True, True),
+    ],
+)
+def test_zero_is_a_limit_and_none_is_not(given: Any, limits: bool, drops_moves: bool) -> None:
+    made = make_limits(*given)
+    assert (bool(made), made.drop_moves) == (limits, drops_moves)
+    assert (made.moves, made.images, made.tokens) == given[:3]
+    assert made.count_tokens is (given[3] or estimate_tokens)
+
+
+def test_what_counts_of_a_message_is_all_that_is_sent() -> None:
+    limits = PromptLimits(count_tokens=len)
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    call = ToolCall("call_1", "act", "{}")
+    assert limits.count([vfgym.UserMessage("abc"), vfgym.UserMessage([{"type": "text", "text": "de"}, picture])]) == 5 + PICTURE_TOKENS
+    assert limits.count([AssistantMessage("a", reasoning_content="bc", tool_calls=[call, call])]) == 3 + 2 * len("act{}")
+    assert limits.count([]) == 0
+
+
+def test_a_history_knows_what_is_shown_of_it() -> None:
+    limits = PromptLimits(tokens=100, count_tokens=len)
+    history = PromptHistory.begin([vfgym.UserMessage("begin")], limits)
+    assert (history.last_observation(), history.first, history.total) == (None, 0, 0)
+    turns = [("a", "one", True), ("bb", "what?", False), ("ccc", "two", True), ("d", "what?", False)]
+    replies = []
+    for answer, reply, is_move in turns:
+        replies.append([vfgym.UserMessage(reply)])
+        history.add([AssistantMessage(answer)], replies[-1], limits, is_move=is_move)
+    assert (history.tokens, history.total, history.ends) == ([4, 7, 6, 6], 23, [1, 3])
+    assert history.last_feedback() is None
+    for first, total, observation in ((1, 19, "one"), (2, 12, "one"), (3, 6, "two"), (1, 6, "two"), (4, 0, "two")):
+        history.drop_before(first)
+        shown = history.last_observation()
+        assert shown is not None
+        assert (history.total, said(shown)) == (total, [observation])
+    assert history.last_feedback() == replies[-1]
+    history.add([AssistantMessage("e")], [vfgym.UserMessage("three")], limits, is_move=True)
+    history.drop_before(5)
+    assert history.last_feedback() is None
+
+
+def test_pictures_are_left_out_oldest_first_and_save_their_tokens() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    limits = PromptLimits(images=1, tokens=5000, count_tokens=len)
+    history = PromptHistory.begin([vfgym.UserMessage([picture])], limits)
+    for _ in range(2):
+        history.add([], [vfgym.UserMessage([picture])], limits, is_move=True)
+    note = {"type": "text", "text": OLDER_PICTURE}
+    assert [message.content for message in (*history.prompt, *history.rendered[0], *history.rendered[1])] == [[note], [note], [picture]]
+    assert (history.tokens, history.total) == ([len(OLDER_PICTURE), PICTURE_TOKENS], len(OLDER_PICTURE) + PICTURE_TOKENS)
+    assert [reply[0].content for reply in history.replies] == [[picture], [picture]], "what was replied is kept as it was"

@@ -61,17 +61,7 @@ def test_a_part_is_a_png_in_the_openai_format() -> None:
     assert image_part(FRAME)["image_url"].keys() == {"url"}
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        FRAME.astype(np.float32),
-        FRAME.tolist(),
-        FRAME[:, :, :2],
-        FRAME[0, 0],
-        FRAME[:0],
-        None,
-    ],
-)
+@pytest.mark.parametrize("frame", [FRAME.astype(np.float32), FRAME.tolist(), FRAME[:, :, :2], FRAME[0, 0], FRAME[:0], None])
 def test_what_is_no_frame_is_refused(frame: Any) -> None:
     with pytest.raises(ConfigurationError, match="expected a frame"):
         image_part(frame)

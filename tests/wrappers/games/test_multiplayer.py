@@ -12,10 +12,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import vfgym
 from tests.wrappers.games.nim import Nim, NimEnv
 from tests.wrappers.games.playing import InBrackets, play, takes_one
-from vfgym.errors import (
-    ConfigurationError,
-    InfraError,
-)
+from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.testing import ScriptedClient, check_environment
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv

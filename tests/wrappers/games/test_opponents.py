@@ -17,14 +17,7 @@ from tests.wrappers.games.nim import Nim, NimEnv
 from tests.wrappers.games.playing import InBrackets, play, takes_one
 from vfgym.aio.background import run_to_end
 from vfgym.calls import Ready
-from vfgym.errors import (
-    ConfigurationError,
-    Error,
-    InfraError,
-    InvalidModelResponseError,
-    ModelError,
-    OverlongPromptError,
-)
+from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message, Response
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.turn_based import Player

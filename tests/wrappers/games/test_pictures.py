@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import vfgym
 from tests.wrappers.games.nim import Nim, NimEnv
 from verifiers_compat.envs.experimental.gym_env import GymEnv
 from vfgym.output.pictures import PAGE_SHAPE
+from vfgym.wrappers.games.pictures import draw_game, draws_itself
 
 pytest.importorskip("PIL", reason="needs the extra images")
 pytest.importorskip("pygame", reason="needs the extra classic")
@@ -279,3 +282,71 @@ def test_any_conversation_is_drawn_as_a_page(make_env: Any) -> None:
     pages = [blank, asked, env.render()]
     assert len({page.tobytes() for page in pages}) == 3
     env.close()
+
+
+class Switching(gym.Env[Any, Any]):
+    """Draws text or pixels, whichever its mode says; may fail."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"]}
+
+    def __init__(self, mode: str | None, metadata: Any = None, error: Exception | None = None) -> None:
+        self.render_mode, self.error = mode, error
+        if metadata is not None:
+            self.metadata = metadata
+
+    def render(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return np.zeros((2, 3, 3), np.uint8) if self.render_mode == "rgb_array" else "text"
+
+
+@pytest.mark.parametrize(
+    ("game", "draws"),
+    [
+        (Switching("rgb_array"), True),
+        (Switching("ansi"), True),
+        (gym.Wrapper(Switching("ansi")), True),
+        (Switching("human"), False),
+        (Switching(None), False),
+        (Switching("ansi", {"render_modes": ["ansi"]}), False),
+        (Switching("ansi", {}), False),
+        (Switching("ansi", 3), False),
+        (object(), False),
+    ],
+)
+def test_a_game_draws_itself_in_a_mode_of_pixels_or_where_it_can_switch_to_one(game: Any, draws: bool) -> None:
+    assert draws_itself(game) is draws
+    if draws:
+        assert draw_game(game).shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("wrap", [lambda game: game, gym.Wrapper])
+def test_a_game_is_in_its_own_mode_again_after_it_was_drawn_or_failed_to_be(wrap: Any) -> None:
+    game = Switching("ansi")
+    draw_game(wrap(game))
+    assert game.render_mode == "ansi"
+    game.error = OSError("no display")
+    with pytest.raises(OSError, match="no display"):
+        draw_game(wrap(game))
+    assert game.render_mode == "ansi"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of Linux without a display")
+@pytest.mark.parametrize(
+    ("variables", "library"),
+    [({}, "egl"), ({"MUJOCO_GL": "osmesa"}, "osmesa"), ({"DISPLAY": ":0"}, None), ({"WAYLAND_DISPLAY": ""}, None)],
+)
+def test_mujoco_draws_off_screen_where_there_is_no_display(
+    variables: dict[str, str], library: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+        monkeypatch.setenv(name, "")  # so that it is as it was afterwards
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    game = Switching("rgb_array")
+    draw_game(game)
+    assert os.environ.get("MUJOCO_GL") == variables.get("MUJOCO_GL")
+    game.mujoco_renderer = object()  # type: ignore[attr-defined]
+    draw_game(game)
+    assert os.environ.get("MUJOCO_GL") == library

@@ -113,12 +113,7 @@ def test_texts_have_another_version_when_they_change() -> None:
         ("MountainCar-v0", {}, ("Accelerate to the left", "Don't accelerate", "Accelerate to the right"), 1),
         ("FrozenLake-v1", {}, ("left", "down", "right", "up"), None),
         ("Blackjack-v1", {}, ("Stick", "Hit"), None),
-        (
-            "LunarLander-v3",
-            {},
-            ("do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"),
-            0,
-        ),
+        ("LunarLander-v3", {}, ("do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"), 0),
         ("CarRacing-v3", {"continuous": False}, ("do nothing", "steer right", "steer left", "gas", "brake"), 0),
     ],
 )

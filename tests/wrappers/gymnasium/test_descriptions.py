@@ -163,8 +163,7 @@ def test_whatever_a_docstring_of_somebody_elses_says_is_told_but_what_is_for_pro
 
 def test_underlined_headings_are_headings() -> None:
     assert describe(Underlined()) == Description(
-        rules="Digging:\nDig for treasure.\n\nRules:\nYou may dig three times.\n\nGoal:\nFind the treasure.",
-        action_names=("dig", "leave"),
+        rules="Digging:\nDig for treasure.\n\nRules:\nYou may dig three times.\n\nGoal:\nFind the treasure.", action_names=("dig", "leave")
     )
 
 

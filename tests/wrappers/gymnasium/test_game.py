@@ -209,10 +209,7 @@ def test_an_action_outside_the_space_is_refused_and_not_replaced_on_the_way_back
 
 @pytest.mark.parametrize(
     ("env_id", "options"),
-    [
-        ("gymnasium/CartPole-v1", {"action_names": {0: "west", 1: "east"}}),
-        ("textarena/TicTacToe-v0", {"opponents": {1: "random"}}),
-    ],
+    [("gymnasium/CartPole-v1", {"action_names": {0: "west", 1: "east"}}), ("textarena/TicTacToe-v0", {"opponents": {1: "random"}})],
 )
 def test_mappings_by_number_survive_a_spec_as_json(env_id: str, options: dict[str, Any]) -> None:
     """JSON has no numbers as keys."""
