@@ -40,6 +40,7 @@ def check_round_trip(member: Member) -> None:
 
 
 @given(members())
+@settings(max_examples=40)
 def test_text_and_json_give_back_exactly_the_action(member: Member) -> None:
     check_round_trip(member)
 
@@ -52,6 +53,7 @@ def test_text_and_json_give_back_exactly_the_action_of_thousands_of_spaces(membe
 
 
 @given(spaces())
+@settings(max_examples=40)
 def test_a_space_is_described_and_its_example_is_a_member(space: gym.Space[Any]) -> None:
     codec = codec_for(space)
     assert codec.listing()
@@ -83,6 +85,7 @@ JSON = st.recursive(
 
 
 @given(spaces(), st.lists(GARBAGE, min_size=1, max_size=5), st.lists(JSON, min_size=1, max_size=5))
+@settings(max_examples=40)
 def test_garbage_is_refused_or_names_a_member(space: gym.Space[Any], texts: list[str], data: list[Any]) -> None:
     codec = codec_for(space)
     for read, garbage in [*[(codec.decode, text) for text in texts], *[(codec.from_json, item) for item in data]]:
@@ -96,6 +99,7 @@ def test_garbage_is_refused_or_names_a_member(space: gym.Space[Any], texts: list
 
 
 @given(members(depth=2), st.data())
+@settings(max_examples=40)
 def test_what_is_nearly_right_is_refused_or_names_a_member(member: Member, data: st.DataObject) -> None:
     """Mutations of a valid text come nearer to the limits of reading than random text does."""
     space, action = member

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codecs.codecs import CELLS, DRIVE, MOVES, ROBOT, SAY, TAXI, TORQUE, floats
@@ -205,6 +205,7 @@ def test_closed_tags_boxes_and_json_of_an_answer_that_was_cut_off_count() -> Non
 
 
 @given(st.text(max_size=80).filter(lambda text: "<" not in text), st.sampled_from(["left", "down"]), st.text(max_size=80))
+@settings(max_examples=40)
 def test_tags_are_read_whatever_stands_around_them(before: str, name: str, after: str) -> None:
     """But for questions, and words that say that it is not what is played."""
     after = QUESTION.sub("", after.replace("<", ""))

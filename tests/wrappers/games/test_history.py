@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verifiers_compat as vf
@@ -100,6 +100,7 @@ ANSWERS = st.lists(st.sampled_from(["1", "9", "30", "80", " ", " " * 40]), max_s
 
 
 @given(ANSWERS, st.integers(12, 60), st.sampled_from([None, 0, 2]))
+@settings(max_examples=40)
 def test_as_many_of_the_last_turns_are_shown_as_fit(answers: list[str], budget: int, history: int | None) -> None:
     env = Parrot(blocking=False, max_prompt_tokens=budget, history=history, max_invalid_moves=100)
     shown, _ = env.reset(seed=0)

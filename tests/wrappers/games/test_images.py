@@ -11,7 +11,7 @@ import gymnasium as gym
 import hypothesis.extra.numpy as arrays
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym.clients.formats import anthropic_messages as anthropic_prompt
@@ -29,6 +29,7 @@ FRAME = np.arange(20 * 30 * 3, dtype=np.uint8).reshape(20, 30, 3)
 
 
 @given(arrays.arrays(np.uint8, SHAPES))
+@settings(max_examples=40)
 def test_frames_come_back_bit_for_bit(frame: np.ndarray[Any, Any]) -> None:
     """Grey, in colours, with opacity; one channel is the same as none."""
     back = frame_of(image_part(frame))
@@ -37,6 +38,7 @@ def test_frames_come_back_bit_for_bit(frame: np.ndarray[Any, Any]) -> None:
 
 
 @given(arrays.arrays(np.uint8, SHAPES), st.integers(2, 4))
+@settings(max_examples=40)
 def test_pixels_of_a_larger_image_are_squares(frame: np.ndarray[Any, Any], scale: int) -> None:
     back = frame_of(image_part(frame, scale=scale))
     np.testing.assert_array_equal(back[::scale, ::scale], frame_of(image_part(frame)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
@@ -151,6 +151,7 @@ def test_an_authors_last_words_come_after_what_the_game_answered(history: int | 
 
 
 @given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
+@settings(max_examples=40)
 def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
     env = Echo(history=history, blocking=False)
     shown, _ = env.reset(seed=0)

@@ -9,7 +9,7 @@ import gymnasium as gym
 import hypothesis.extra.numpy as arrays
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
@@ -112,6 +112,7 @@ def views(draw: st.DrawFn) -> np.ndarray[Any, Any]:
 
 
 @given(views(), st.integers(0, 3))
+@settings(max_examples=40)
 def test_nothing_in_view_is_left_out_or_invented(image: np.ndarray[Any, Any], direction: int) -> None:
     """Map and list hold each cell of the view but the agent's own."""
     image[image.shape[0] // 2, -1, 0] = OBJECT_TO_IDX["empty"]

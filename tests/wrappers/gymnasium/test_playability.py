@@ -116,7 +116,6 @@ def test_a_game_is_checked_as_the_chat_environment_that_is_made_of_it() -> None:
     finally:
         del gym.registry["Unexplained-v0"]
     assert NUMBERS in found["tells what its actions and observations are"].detail
-    assert all(check.passed for check in check_environment("CliffWalking-v1"))
 
 
 @pytest.mark.parametrize("game_id", gymnasium_environments())

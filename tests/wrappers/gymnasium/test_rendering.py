@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces, wrappers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
@@ -92,6 +92,7 @@ def leaves(value: Any) -> int:
 
 
 @given(SPACES)
+@settings(max_examples=40)
 def test_the_size_of_a_space_of_one_form_is_that_of_its_elements(space: gym.Space[Any]) -> None:
     size = leaves(space.sample())
     if size > 512:
