@@ -40,7 +40,7 @@ CLOSING_CALLS = frozenset(
 )
 """Functions that end, free or forget something."""
 
-LOGGING = re.compile(r"(_?log|_?logger|LOGGER|logging|warnings)\.|print\(|_?warn(_once)?\(")
+LOGGING = re.compile(r"(gym\.logger|_?log|_?logger|LOGGER|logging|warnings)\.|print\(|_?warn(_once)?\(")
 KEPT_DECORATORS = re.compile(
     r"@(functools\.)?(cache|lru_cache|wraps|cached_property)\b|@(property|staticmethod|classmethod|typing\.\w+|overload|override|final"
     r"|abstractmethod|abc\.\w+|(dataclasses\.)?dataclass|(contextlib\.)?(async)?contextmanager|runtime_checkable|\w+\.setter)\b"
@@ -137,7 +137,8 @@ class OrToIsNone(Rewrite):
         """Rewrite ``x or y`` where it is a value."""
         if node.type == "or_test" and len(node.children) == 3 and not in_condition(node):
             given, _, default = map(code_of, node.children)
-            yield f"({default} if {given} is None else {given})"
+            if default not in ("()", "[]", "{}", "set()"):  # what is empty becomes what is empty
+                yield f"({default} if {given} is None else {given})"
 
 
 class IsNoneToOr(Rewrite):
@@ -453,7 +454,12 @@ class ReturnNone(Rewrite):
 
     def rewrites(self, node: NodeOrLeaf) -> Iterator[str]:
         """Rewrite the value of a ``return``."""
-        if node.parent is not None and node.parent.type == "return_stmt" and node is node.parent.children[1] and code_of(node) != "None":
+        if (
+            node.parent is not None
+            and node.parent.type == "return_stmt"
+            and node is node.parent.children[1]
+            and code_of(node) not in ("None", "False")
+        ):
             yield "None"
 
 
@@ -520,6 +526,8 @@ def is_mutable(node: NodeOrLeaf) -> bool:
     while parent is not None:
         if parent.type in ("tfpdef", "assert_stmt") or parent.type.startswith("import_"):
             return False
+        if parent.type == "argument" and code_of(parent).startswith("strict="):
+            return False  # of a zip: what cannot happen
         if parent.type == "decorator" and "dataclass(" in code_of(parent):
             return False  # frozen, slots, kw_only
         if parent.type == "annassign" and child is parent.children[1]:

@@ -43,7 +43,7 @@ def test_the_example_of_an_operator_is_what_it_does(operator: type) -> None:
     ("operator", "code", "made"),
     [
         ("OrToIsNone", "if a or b: pass", []),  # only its truth matters
-        ("OrToIsNone", "f(a.b or [])", ["f(([] if a.b is None else a.b))"]),
+        ("OrToIsNone", "f(a.b or [1], c or ())", ["f(([1] if a.b is None else a.b), c or ())"]),
         ("IsNoneToOr", "x = a if a is not None else b", ["x = (a or b)"]),
         ("IsNoneToOr", "x = c if a is None else b", []),
         ("TruthToIsNone", "x = 1 if a.b else 2", ["x = 1 if (a.b is not None) else 2"]),
@@ -71,7 +71,7 @@ def test_the_example_of_an_operator_is_what_it_does(operator: type) -> None:
         ("SwallowException", "try: a\nexcept B:\n    c()", []),
         ("NeverCaught", "try: a\nexcept b.C: d", ["try: a\nexcept (): d"]),
         ("FinallyToElse", "try:\n    a\nexcept B: c\nelse:\n    d\nfinally:\n    e", []),
-        ("ReturnNone", "def f(): return None\ndef g(): return", []),
+        ("ReturnNone", "def f(): return None\ndef g(): return\ndef h(): return False", []),
         ("Number", "wait(timeout=7, tries=1)", ["wait(timeout=7, tries= 2)", "wait(timeout=7, tries= 0)"]),
         ("Number", "x = 1024, 0.5", []),
         ("Decorator", "@property\ndef f(): pass\n@stop\ndef g(): pass", ["@property\ndef f(): pass\ndef g(): pass"]),
@@ -98,7 +98,8 @@ def f(a: int | Literal[1, 2], *, b: "x" = "text", **c: Any) -> dict[str, 3] | No
     assert a > 1
     raise
 @dataclass(frozen=True)
-class C: pass
+class C:
+    e = zip(*f, strict=True)
 '''
     assert {place.operator for place in mutants.find_places(source)} == {"DropRaise"}
 
