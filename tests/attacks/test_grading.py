@@ -52,11 +52,11 @@ def test_one_evil_code_changes_nothing_for_those_after_it(evil: str) -> None:
     rubric = vfgym.CodeRubric(timeout_seconds=20, sandbox=SandboxSpec(disk_mb=16))
     env = vfgym.SingleTurnEnv(dataset=[{"question": "?", "info": {"tests": tests}}], rubric=rubric)
     rewards = []
-    for code in (LOOKS, evil, LOOKS, LOOKS, LOOKS):
+    for code in (LOOKS, evil, LOOKS, LOOKS):
         env.reset(seed=0)
         rewards.append(env.step(f"{fence}python\n{code}\ndef add(a, b):\n    return a + b\n{fence}").reward)
     env.close()
-    assert [rewards[0], *rewards[2:]] == [1.0] * 4
+    assert [rewards[0], *rewards[2:]] == [1.0] * 3
 
 
 # What grades
@@ -143,6 +143,8 @@ CHEATS = {
     "tests and a reward": "mkdir -p /tests /logs/verifier; echo 1 > /logs/verifier/reward.txt; echo 'assert True' > /tests/test_it.py;"
     " chmod -R 555 /tests /logs; (while :; do echo 1 > /logs/verifier/reward.txt; done) & (setsid sleep 100 &)",
 }
+OF_EACH_KIND = ("a library that writes the reward", "a plugin in the home folder", "another interpreter", "tests and a reward")
+"""What is loaded by every program, by each interpreter and by pytest; and what lies in its place."""
 TESTS = (
     "if grep -qx hello /app/greeting.txt && python3 -m pytest -q -p no:cacheprovider /tests/test_it.py >&2; then echo 1; else echo 0; fi"
     " > /logs/verifier/reward.txt"
@@ -167,7 +169,9 @@ def _reward_of(task: Path) -> float:
 
 
 @needs_sandbox
-@pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS)
+@pytest.mark.parametrize(
+    "cheat", [pytest.param(cheat, id=name, marks=() if name in OF_EACH_KIND else pytest.mark.exhaustive) for name, cheat in CHEATS.items()]
+)
 def test_a_program_does_not_change_what_tests_it(cheat: str, tmp_path: Path) -> None:
     assert _reward_of(_hard_task(tmp_path, f"echo hello > greeting.txt\n{cheat}\ntrue")) == 0.0
 

