@@ -61,6 +61,4 @@ def test_a_cell_that_has_printed_nothing_is_described_whole() -> None:
     assert (described["value"], described["traceback"], described["count"]) == ("1", None, 3)
     described = describe_cell({"count": 0}, trace="no")
     assert (described["value"], described["traceback"], described["count"]) == (None, "no", 0)
-    assert not (
-        described["stdout"] or described["stderr"] or described["timed_out"] or described["state_is_lost"] or described["truncated"]
-    )
+    assert not any(described[name] for name in ("stdout", "stderr", "timed_out", "state_is_lost", "truncated"))
