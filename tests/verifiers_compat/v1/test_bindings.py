@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from typing import Any
 
@@ -204,3 +205,29 @@ def test_bindings_that_lead_nowhere_are_refused() -> None:
 async def test_a_path_that_leads_nowhere_is_told() -> None:
     [text] = await told([vf.Toolset([add], bindings={"add.a": "task.info.nope"})], ("add", {"b": 1}))
     assert "task.info.nope" in text
+
+
+@pytest.mark.parametrize("names", [("aclose",), ("close",), ("delete",), ("teardown",), ("close", "delete"), ("teardown", "aclose")])
+async def test_an_object_is_closed_by_the_first_way_that_it_has(names: tuple[str, ...]) -> None:
+    called: list[str] = []
+    made = type("Made", (), {name: lambda self, name=name: called.append(name) for name in names})()
+    scope = Scope()
+    await scope.object(scope, "made", lambda: made)
+    await scope.release()
+    assert called == [next(name for name in ("aclose", "close", "delete", "teardown") if name in names)]
+
+
+async def test_a_failed_factory_is_told_to_who_asks_alone() -> None:
+    """And not by the event loop, as an exception that nobody has seen."""
+    told: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+
+    def fails() -> None:
+        raise OSError("refused")
+
+    scope = Scope()
+    with pytest.raises(OSError, match="refused"):
+        await scope.object(scope, "db", fails)
+    del scope
+    gc.collect()
+    assert told == []

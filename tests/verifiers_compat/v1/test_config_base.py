@@ -147,3 +147,10 @@ def test_fields_win_over_the_configuration_they_start_from() -> None:
     assert vf.HarnessConfig.from_config(base, model="b").model_dump(include={"max_turns", "model"}) == {"max_turns": 3, "model": "b"}
     assert vf.HarnessConfig.from_config({"model": "a"}, model=None).model == "a"
     assert vf.HarnessConfig().max_turns == 10
+
+
+def test_a_field_of_0_and_an_empty_text_win_too() -> None:
+    base = vf.HarnessConfig(max_turns=3, model="a", sampling_args={"top_p": 1.0})
+    config = vf.HarnessConfig(base, max_turns=0, model="", sampling_args={})
+    assert (config.max_turns, config.model, config.sampling_args) == (0, "", {})
+    assert vf.HarnessConfig(base, max_turns=None).max_turns == 3

@@ -8,7 +8,7 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from verifiers_compat.v1.bindings import Bindings
-from verifiers_compat.v1.handlers import make_listed
+from verifiers_compat.v1.handlers import make_listed, run_all
 from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 
@@ -122,3 +122,18 @@ def test_a_mark_of_another_kind_is_refused_and_changes_win_over_a_mark() -> None
     assert handler.with_changes(vf.ScoringConfig()) == handler
     with pytest.raises(ConfigurationError, match="marked is marked as a reward, so it cannot be an item of stops"):
         make_listed(marked, "stops", Bindings(None))
+
+
+async def test_what_ends_the_run_is_raised_when_all_cleanup_handlers_have_run() -> None:
+    ran: list[str] = []
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def last() -> None:
+        ran.append("last")
+
+    handlers = [make_listed(func, "cleanups", Bindings(None)) for func in (interrupted, last)]
+    with pytest.raises(KeyboardInterrupt):
+        await run_all(handlers, {})
+    assert ran == ["last"]

@@ -130,3 +130,19 @@ async def test_what_cannot_be_borrowed_says_why() -> None:
     assert "'private' or 'append'" in transcript
     with pytest.raises(ConfigurationError, match="not running"):
         state.for_task(CHILD, borrow="model")
+
+
+async def test_who_borrows_the_model_asks_it_as_the_rollout_does() -> None:
+    """By its name, with its sampling arguments (a copy), and with its bound of tokens."""
+
+    async def program(state: vf.State) -> None:
+        state.handles.max_seq_len = 7
+        lent = state.for_task(CHILD, borrow="model").handles
+        own = state.for_task(CHILD).handles
+        assert (lent.model, lent.sampling_args, lent.max_seq_len, lent.client is None) == ("m", {"top_p": 0.5}, 7, False)
+        assert (own.model, own.sampling_args, own.max_seq_len, own.client) == (None, None, None, None)
+        lent.sampling_args["top_p"] = 1.0
+        assert state.live("look").sampling_args == {"top_p": 0.5}
+
+    state = await vf.Harness(program, client=InOrder(), model="m", sampling_args={"top_p": 0.5}).run({"prompt": "go"})
+    assert state["error"] is None
