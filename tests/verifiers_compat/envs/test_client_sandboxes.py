@@ -61,3 +61,9 @@ async def test_a_rollout_that_was_not_ended_is_torn_down() -> None:
     assert env.active_sandboxes == {made.id}
     await env.teardown_sandboxes()
     assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
+
+
+async def test_a_rollout_finds_the_client_and_leaves_no_sandbox_to_tear_down() -> None:
+    env = vf.SandboxEnv(dataset=ROWS)
+    state = await rolled_out(env, "done")
+    assert (state["sandbox_client"] is env.sandbox_client, env.active_sandboxes) == (True, set())

@@ -273,7 +273,8 @@ async def test_rows_of_a_dataset_are_played_alike_when_they_are_given() -> None:
 
 
 async def test_the_older_name_of_tools_is_read_in_rows_too() -> None:
-    for info in ({"oai_tools": OAI_TOOLS}, {"tool_defs": OAI_TOOLS, "oai_tools": []}):
+    other = [{"type": "function", "function": {**OAI_TOOLS[0]["function"], "name": "other"}}]
+    for info in ({"oai_tools": OAI_TOOLS}, {"tool_defs": OAI_TOOLS, "oai_tools": []}, {"tool_defs": OAI_TOOLS, "oai_tools": other}):
         env = vf.SingleTurnEnv(dataset=[{"question": "?", "info": json.dumps(info)}], rubric=vf.Rubric(lambda: 1.0))
         [output] = await evaluated(env, "1")
         assert [tool["name"] for tool in output["tool_defs"]] == ["look"]

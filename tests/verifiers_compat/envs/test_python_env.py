@@ -135,3 +135,7 @@ def test_the_documented_defaults_are_kept_and_installed_when_an_episode_begins()
     assert (env.pip_install_packages, env.max_startup_wait_seconds) == ("numpy sympy scipy", 30)
     assert (env.sandbox_request.name, env.sandbox_request.docker_image) == ("python-env", "python:3.11-slim")
     assert (env.sandbox_spec.memory_mb, env.sandbox_spec.disk_mb, env.sandbox_spec.network) == (2048, 5120, None)
+
+
+def test_a_name_of_the_sandbox_that_is_given_is_kept() -> None:
+    assert vf.PythonEnv("", sandbox_name="mine", dataset=ROWS).sandbox_request.name == "mine"

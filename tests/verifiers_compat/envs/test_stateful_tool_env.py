@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, WAYS, Ledger, look, replacing
 from tests.verifiers_compat.models import calling, evaluated, rolled_out, texts
+from verifiers_compat.envs.stateful_tool_env import filter_signature
 from vfgym.testing import ScriptedClient
 
 
@@ -121,3 +123,12 @@ async def test_a_replaced_hook_of_tools_is_what_is_called(name: str, way: str) -
     env = replacing(Stateful, name, way, calls, dataset=[ROW], tools=[look])
     (output,) = await evaluated(env, calling(("look", {"key": "a"})), "done")
     assert (calls, texts(output["completion"])) == ([name], ["value of a"])
+
+
+def test_a_signature_is_shown_without_hidden_arguments_and_without_self() -> None:
+    def write(self: Any, text: str, session: str) -> str:
+        return text + session
+
+    shown = filter_signature(write, ["session"])
+    assert ([*inspect.signature(shown).parameters], "session" in shown.__annotations__) == (["text"], False)
+    assert shown(None, "a", session="b") == "ab"

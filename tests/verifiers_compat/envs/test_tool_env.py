@@ -13,6 +13,7 @@ import verifiers_compat as vf
 from tests.clients.canned_server import canned_server
 from tests.verifiers_compat.environments import ROW, ROWS, Ledger, asking, look
 from tests.verifiers_compat.models import Model, calling, evaluated, roles, rolled_out, texts
+from verifiers_compat.envs.tool_env import with_title
 from vfgym.model_server import ModelServer, Reply
 from vfgym.testing import ScriptedClient
 
@@ -382,3 +383,8 @@ async def test_an_argument_of_a_tool_may_have_any_name(name: str) -> None:
     assert [*env.tool_defs[0].parameters["properties"]] == env.tool_defs[0].parameters["required"] == [name]
     state = await rolled_out(env, calling(("take", {name: "x"})), "done")
     assert texts(state["completion"]) == ["x"]
+
+
+def test_a_title_of_ones_own_stays() -> None:
+    tool = vf.Tool(name="look", description="", parameters={"title": "Mine", "type": "object"})
+    assert (with_title(tool).parameters["title"], [*with_title(tool).parameters]) == ("Mine", ["title", "type"])

@@ -339,7 +339,7 @@ def test_the_last_move_of_a_limited_game_counts() -> None:
         output = env.generate_sync([{"answer": "0"}], client, "m")["outputs"][0]
         assert (client.calls, output["reward"], output["stop_condition"]) == (3, 3.0, "max_turns_reached")
         assert [message["role"] for message in output["completion"]] == ["assistant", "user"] * 3
-    assert vf.GymEnv(Dice).max_turns == 1000
+    assert [vf.GymEnv(Dice).max_turns, vf.GymEnv(Dice, max_episode_steps=0).max_turns] == [1000, 0]
 
 
 class Broken(Dice):

@@ -92,3 +92,11 @@ def test_bad_input_is_refused() -> None:
             vf.SWEDebugEnv(Repairs(), **arguments)
     with pytest.raises(HookMissing, match="must write get_instruction"):
         vf.SWEDebugEnv(SandboxTaskSet([{"info": {}}]))
+
+
+async def test_arguments_win_over_what_the_task_asks_for_and_a_step_has_its_time() -> None:
+    request = vf.SWEDebugEnv(Repairs(), memory_gb=3).get_sandbox_request(vf.State(info={"name": "add"}))
+    assert (request.memory_gb, request.disk_size_gb, request.name) == (3, 1, "repairs")
+    env = vf.SWEDebugEnv(Repairs(), debug_step="command", debug_command="sleep 60", debug_timeout=1, run_tests=False)
+    state = await rolled_out(env, "never")
+    assert state["debug_exit_code"] != 0
