@@ -343,11 +343,12 @@ def try_mutants(
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
 
     def work(copy: Copy) -> None:
+        copied_project = Project(copy.root, project.packages)  # files of the working tree come and go meanwhile
         try:
             while time.monotonic() < ends:
                 for mutant in waiting.get_nowait():
                     if time.monotonic() < ends:
-                        done.put(try_mutant(project, copy, mutant, stages))
+                        done.put(try_mutant(copied_project, copy, mutant, stages))
         except queue.Empty:
             pass
         finally:
