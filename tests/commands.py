@@ -5,30 +5,37 @@ That saves each of them a second of imports. How the command starts and ends as 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
+import logging
 import multiprocessing
 import os
 import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
+from unittest import mock
 
 from tests.programs import SECONDS
 
+ROOT = Path(__file__).parent.parent
 STREAMS = ("stdin", "stdout", "stderr")
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
-        *("tests.commands", "vfgym.cli.app", "vfgym.cli.eval", "vfgym.cli.sweeps", "verifiers_compat.cli.commands.eval"),
+        *("tests.commands", "verifiers_compat.cli.commands.eval"),
         *("datasets", "reasoning_gym", "openai", "anthropic"),
     ]
 )
 
 
 def run_vfgym(*arguments: str, stdin: str = "", exit_code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``vfgym`` in the current directory; return what it wrote.
+    """Run ``vfgym`` in this process and in the current directory, whose modules it forgets afterwards; return what it wrote.
 
     Args:
         *arguments: The arguments.
@@ -36,7 +43,55 @@ def run_vfgym(*arguments: str, stdin: str = "", exit_code: int = 0, **environmen
         exit_code: What it has to exit with.
         **environment: Environment variables, beside those of this process.
     """
-    return _run_forked(_run_vfgym, arguments, stdin, exit_code, environment)
+    from vfgym.cli import main
+
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        log_written_to(stderr),
+        mock.patch.dict(os.environ, environment),
+        mock.patch.object(sys, "argv", ["vfgym", *arguments]),
+        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        own_modules(Path.cwd()),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    assert code == exit_code, stdout.getvalue() + stderr.getvalue()
+    return subprocess.CompletedProcess(arguments, exit_code, stdout.getvalue(), stderr.getvalue())
+
+
+@contextlib.contextmanager
+def log_written_to(stream: TextIO) -> Iterator[None]:
+    """Write warnings of the log to a stream, as Python does where no handler is set up."""
+    handler = logging.StreamHandler(stream)
+    handler.setLevel(logging.WARNING)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+@contextlib.contextmanager
+def own_modules(directory: Path) -> Iterator[None]:
+    """Let the modules of a directory be imported; they, and the environments that they register, are forgotten afterwards."""
+    import gymnasium
+
+    registered = dict(gymnasium.registry)
+    importlib.invalidate_caches()
+    with mock.patch.object(sys, "path", [str(directory), *sys.path]):
+        try:
+            yield
+        finally:
+            gymnasium.registry.clear()
+            gymnasium.registry.update(registered)
+            for name, module in [*sys.modules.items()]:
+                file = Path(getattr(module, "__file__", None) or "/")
+                if file.is_relative_to(directory) and not file.is_relative_to(ROOT):
+                    del sys.modules[name]
 
 
 def run_module(module: str, *arguments: str, exit_code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -82,13 +137,6 @@ def _begin(
         setattr(sys, stream, file)
     sys.path[:0] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     run(arguments)
-
-
-def _run_vfgym(arguments: Sequence[str]) -> None:
-    sys.argv = ["vfgym", *arguments]
-    from vfgym.cli import main
-
-    main()
 
 
 def _run_module(arguments: Sequence[str]) -> None:

@@ -72,4 +72,5 @@ def invoke(app: typer.Typer, options: Options, *, name: str | None = None, argum
     except Exception as error:
         if not hasattr(error, "format_message"):  # typer has no public class of all that is wrong with a command line
             raise
-        raise ConfigurationError(f"{error.format_message()} (--help lists what can be given)") from error
+        message = " ".join(error.format_message().split())
+        raise ConfigurationError(f"{message} (--help lists what can be given)") from error
