@@ -16,7 +16,7 @@ from vfgym import Rubric, SingleTurnEnv, evaluate
 from vfgym.cli.compare import print_comparison
 from vfgym.cli.conventions import Exit
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, ResultsError, compare, load_results
+from vfgym.results import GenerateOutputs, ResultsError, compare
 from vfgym.results.comparison import compare_places
 from vfgym.results.files import ROWS
 from vfgym.results.intervals import estimate_mean, interval_of
@@ -375,28 +375,6 @@ def test_a_directory_without_a_run_and_a_broken_row_are_named(tmp_path: Path) ->
     (tmp_path / "run" / ROWS).write_text("".join([*lines[:3], '{"example_id": 3,\n', *lines[4:]]))
     with pytest.raises(ResultsError, match=r"line 4 of .* is not a rollout"):
         compare(tmp_path / "run", tmp_path / "run")
-
-
-def test_the_command_prints_json_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [tmp_path / "a", tmp_path / "b"]
-    for path, agent in zip(paths, (up_to(9), up_to(14)), strict=True):
-        played(agent, results_path=path)
-    capsys.readouterr()
-    assert print_comparison(paths, as_json=True) == Exit.GOOD
-    assert json.loads(capsys.readouterr().out) == compare(*paths)
-
-
-def test_the_command_fits_a_narrow_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "45")
-    paths = [tmp_path / "a", tmp_path / "b"]
-    for path, agent in zip(paths, (up_to(9), fails), strict=True):
-        played(agent, results_path=path)
-    capsys.readouterr()
-    assert print_comparison(paths, as_json=False) == Exit.NOT_GOOD
-    out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 45
-    assert "no difference can be given" in " ".join(out.split())
-    assert load_results(paths[1])["metadata"]["avg_reward"] is None
 
 
 def _drawn_runs(rng: np.random.Generator, num_tasks: int, difference: float) -> Iterable[GenerateOutputs]:

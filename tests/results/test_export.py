@@ -11,8 +11,6 @@ import pytest
 from datasets import Dataset, load_from_disk
 
 from vfgym import Rubric, ToolEnv, evaluate
-from vfgym.cli.conventions import Exit
-from vfgym.cli.export import export_run
 from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, ResultsError, export
 
@@ -111,17 +109,6 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(run: Path, tm
         export(tmp_path, "sft", tmp_path / "x")
     assert not (tmp_path / "x").exists()
     assert (tmp_path / "there").read_text() == "mine"
-
-
-def test_the_command_names_the_file_like_the_run(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    capsys.readouterr()
-    assert export_run(run, "sft", None, None, as_json=True) == Exit.GOOD
-    written = json.loads(capsys.readouterr().out)
-    assert written == {"path": f"{tmp_path.name}-run.sft.jsonl", "rows": 5, "skipped": 7}
-    assert (tmp_path / written["path"]).exists()
 
 
 def test_what_lies_beside_the_path_is_not_touched(run: Path, tmp_path: Path) -> None:

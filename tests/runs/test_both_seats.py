@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import vfgym.results
-from tests.commands import run_vfgym
 from tests.wrappers.games.nim import NimEnv
 from vfgym import Rubric, SingleTurnEnv, State, evaluate, replay
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, compare, load_results
+from vfgym.results import GenerateOutputs, compare
 
 
 def played(env: Any, **kwargs: Any) -> GenerateOutputs:
@@ -108,12 +107,6 @@ def test_whom_the_policy_plays_can_be_chosen_at_reset() -> None:
         env.reset(seed=0, options={"player": 2})
     with pytest.raises(ConfigurationError, match="not a game for several players"):
         SingleTurnEnv([{"question": "?"}]).reset(options={"player": 0})
-
-
-def test_the_command_has_it(tmp_path: Path) -> None:
-    run_vfgym("eval", "textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats", "-o", str(tmp_path))
-    (path,) = tmp_path.glob("evals/*/*")
-    assert [(row["player"], row["pair"]) for row in load_results(path)["outputs"]] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
 def by_the_seat(state: State) -> float:

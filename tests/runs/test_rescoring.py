@@ -14,10 +14,9 @@ import pytest
 
 import vfgym.results
 from vfgym import Client, JudgeRubric, Response, Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
-from vfgym.cli.conventions import Exit
-from vfgym.cli.score import load_rubric, score_run
+from vfgym.cli.score import score_run
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, ResultsError, load_results
+from vfgym.results import GenerateOutputs
 from vfgym.results.files import METADATA, ROWS
 from vfgym.wrappers.games.turns import game_reward
 
@@ -289,43 +288,6 @@ def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     return "rubrics_to_score_with"
-
-
-@pytest.mark.parametrize("name", ["strict", "make", "exact"])
-def test_the_command_writes_a_new_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], rubrics: str, name: str) -> None:
-    played(single(Rubric(length)), results_path=tmp_path / "run")
-    capsys.readouterr()
-    assert score_run(tmp_path / "run", f"{rubrics}:{name}", tmp_path / "out", as_json=True) == Exit.GOOD
-    printed = json.loads(capsys.readouterr().out)
-    assert printed.keys() == {"path", "rollouts", "avg_reward"}
-    written = load_results(printed["path"])
-    assert (len(written["outputs"]), written["metadata"]["avg_reward"]) == (printed["rollouts"], printed["avg_reward"]) == (12, 0.5)
-    assert without_time(written) == without_time(played(single(Rubric(exact))))
-    assert Path(printed["path"]).is_relative_to(tmp_path / "out" / "evals")
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("exact", "give it as module:name"),
-        ("nowhere_at_all:x", "there is no module 'nowhere_at_all'"),
-        ("rubrics_to_score_with:exat", "Did you mean `exact`"),
-        ("rubrics_to_score_with:number", "must be a vfgym.Rubric"),
-        ("rubrics_to_score_with:Needy", "cannot be made without arguments"),
-    ],
-)
-def test_rubrics_that_cannot_be_had_are_named(rubrics: str, name: str, text: str) -> None:
-    with pytest.raises(ConfigurationError, match=text):
-        load_rubric(name)
-
-
-def test_a_broken_row_in_the_middle_is_named_and_nothing_is_written(tmp_path: Path, rubrics: str) -> None:
-    played(single(Rubric(exact)), results_path=tmp_path / "run")
-    lines = (tmp_path / "run" / ROWS).read_text().splitlines(keepends=True)
-    (tmp_path / "run" / ROWS).write_text("".join(["{\n", *lines[1:]]))
-    with pytest.raises(ResultsError, match=r"line 1 of .* is not a rollout"):
-        score_run(tmp_path / "run", f"{rubrics}:strict", tmp_path / "out", as_json=True)
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path, rubrics: str) -> None:

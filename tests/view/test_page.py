@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import run_vfgym
 from tests.view.runs import BOARD, HOSTILE, PIXEL, failed_row, page_data, play_run, rich_row, row, write_run
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import Secret
@@ -184,13 +183,3 @@ def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="cannot write"):
         write_page(tmp_path / "no" / "page.html", write_run(tmp_path / "good", [row()]))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["good", "run"]
-
-
-def test_the_command_writes_a_page_and_opens_nothing(tmp_path: Path) -> None:
-    run, file = write_run(tmp_path / "run", [row()]), tmp_path / "page.html"
-    done = run_vfgym("view", str(run), "--html", str(file), "--json")
-    assert json.loads(done.stdout) == {"path": str(file), "bytes": file.stat().st_size, "runs": [str(run)]}
-    without = run_vfgym("view", str(run), exit_code=2)
-    assert without.stdout == ""
-    assert "--html FILE" in without.stderr
-    assert without.stderr.count("\n") == 1

@@ -15,7 +15,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.commands import run_vfgym
 from tests.programs import SECONDS
 from tests.view.browser import open_browser
 from tests.view.runs import row, write_run
@@ -81,11 +80,6 @@ async def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
         busy = PageServer([run], int(server.url.split(":")[2].strip("/")))
         with pytest.raises(ConfigurationError, match="Give another port"):
             await busy.__aenter__()
-
-
-@pytest.mark.parametrize("options", [("--serve", "--html", "page.html"), ("--serve", "--json"), ("--port", "8000")])
-def test_options_that_contradict_each_other_are_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
-    assert "--serve" in run_vfgym("view", str(write_run(tmp_path / "run", [row()])), *options, exit_code=2).stderr
 
 
 @pytest.mark.exhaustive

@@ -72,6 +72,8 @@ def _make_rubric(target: Any, arguments: Mapping[str, Any], needed_by: str) -> R
         raise ConfigurationError(f"{needed_by}: --rubric-args are for {kind}, and it is {target!r}")
     try:
         inspect.signature(target).bind(**arguments)
+    except ValueError:
+        raise ConfigurationError(f"{needed_by}: --rubric-args are for {kind}, and it is {target!r}") from None
     except TypeError as error:
         takes = getattr(target, "__name__", repr(target)) + str(inspect.signature(target))
         raise ConfigurationError(f"{needed_by}: {takes} does not take --rubric-args: {error}") from None

@@ -13,25 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import vfgym
+from tests.cli.cases import GAME
 from tests.commands import run_vfgym
 from tests.terminals import CTRL_C, CTRL_D, SECONDS, play_on_terminal
-from vfgym.cli.app import app
-from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelServer
 from vfgym.results import load_results
 from vfgym.runs.replicas import make_env
 
-GAME = "gymnasium/FrozenLake-v1"
 RULES = '{"is_slippery": false}'
-
-
-@pytest.fixture(autouse=True)
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def saved_row(directory: Path, *, env_args: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -192,7 +183,7 @@ def test_without_a_terminal_there_is_nobody_to_play(directory: Path) -> None:
     done = run_vfgym("play", GAME, stdin="up\n", exit_code=2)
     assert done.stdout == ""
     assert "vfgym play reads from a terminal, and standard input is none" in done.stderr.splitlines()[-1]
-    assert [*directory.iterdir()] == []
+    assert [*directory.iterdir()] == [directory / "mine.py"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +199,5 @@ def test_without_a_terminal_there_is_nobody_to_play(directory: Path) -> None:
     ],
 )
 def test_wrong_input_is_refused_and_writes_nothing(arguments: list[str], message: str, directory: Path) -> None:
-    done = CliRunner().invoke(app, ["play", GAME, *arguments])
-    assert isinstance(done.exception, ConfigurationError), "told in one line, with exit code 2"
-    assert message in str(done.exception)
-    assert [*directory.iterdir()] == []
+    assert message in run_vfgym("play", GAME, *arguments, exit_code=2).stderr
+    assert [*directory.iterdir()] == [directory / "mine.py"]

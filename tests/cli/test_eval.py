@@ -1,0 +1,632 @@
+"""``vfgym eval`` plays what it is told, says how it ended, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.cli.cases import DATASET, GAME, SAID, SECONDS, SHORT, cells, program, rewards, run_directories, table
+from tests.commands import run_vfgym
+from vfgym.agents.model import ModelAgent
+from vfgym.cli import eval as eval_command
+from vfgym.cli import sweeps
+from vfgym.cli.conventions import Exit
+from vfgym.cli.eval import EvalCommand, run_evaluations
+from vfgym.cli.evaluations import EvalFields
+from vfgym.errors import ConfigurationError
+from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.model_server import ModelRequest, ModelServer, RequestRefused
+from vfgym.model_server.policies import echo
+from vfgym.results import load_results
+from vfgym.runs.planning import plan_tasks
+
+KEY = "sk-test-0123456789abcdef"
+NOTHING = EvalCommand(output_dir=None, strict=False, resume=False, resumed_path=None, redo_errors=False)
+
+
+def run_eval(*arguments: str, exit_code: int = 0, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    return run_vfgym("eval", *arguments, exit_code=exit_code, stdin=stdin, **environment)
+
+
+class Reached(Exception):
+    """A function was reached that is told what to play."""
+
+
+def told(monkeypatch: pytest.MonkeyPatch, module: Any, function: Any, fields: EvalFields, command: EvalCommand) -> dict[str, Any]:
+    """Return what a function is told when an evaluation begins."""
+    arguments: dict[str, Any] = {}
+
+    def record(*args: Any, **kwargs: Any) -> Any:
+        arguments.update(inspect.signature(function).bind(*args, **kwargs).arguments)
+        raise Reached
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, function.__name__, record)
+        with pytest.raises(Reached):
+            run_evaluations([fields], command)
+    return arguments
+
+
+# What is said is done
+
+
+@pytest.mark.parametrize("name", sorted(SAID.keys() & inspect.signature(vfgym.evaluate).parameters.keys()))
+def test_what_an_evaluation_says_is_what_is_played(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = told(monkeypatch, eval_command, vfgym.evaluate, EvalFields(env_id=GAME, agents=["random"]), NOTHING)
+    for value in SAID[name]:
+        fields = EvalFields(env_id=GAME, agents=["random"], **{name: value})
+        found = told(monkeypatch, eval_command, vfgym.evaluate, fields, NOTHING)
+        assert found[name] == (value if name != "example_ids" else value or None)
+        changed = {each for each in found if each != "agent" and found[each] != without[each]}
+        assert changed <= ({name, "num_examples"} if name == "example_ids" else {name})
+
+
+@pytest.mark.parametrize("name", sorted(SAID.keys() & inspect.signature(plan_tasks).parameters.keys()))
+def test_what_an_evaluation_says_is_what_is_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in SAID[name]:
+        fields = EvalFields(env_id=GAME, agents=["random"], **{name: value})
+        command = EvalCommand(**{**vars(NOTHING), "is_dry_run": True})
+        assert told(monkeypatch, sweeps, plan_tasks, fields, command)[name] == (value if name != "example_ids" else value or None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("strict", True),
+        ("redo_errors", True),
+        ("limits", SpendingLimits(tokens=5)),
+        ("limits_each", RolloutLimits(turns=5)),
+        ("prices", Path("prices.toml")),
+        ("cache", True),
+    ],
+)
+def test_what_the_command_is_told_is_what_is_played(name: str, value: Any, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (directory / "prices.toml").touch()
+    monkeypatch.setenv("VFGYM_CACHE", str(directory / "cache"))
+    resume = {"resume": True, "output_dir": Path("outputs")} if name == "redo_errors" else {}
+    command = EvalCommand(**{**vars(NOTHING), name: value, **resume})
+    found = told(monkeypatch, eval_command, vfgym.evaluate, EvalFields(env_id=GAME, agents=["random"]), command)
+    assert found[name] == value
+    assert found["resume"] is bool(resume)
+    assert (found["results_path"] is None) is not bool(resume)
+
+
+def test_who_plays_is_who_was_asked_for(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    place: dict[str, Any] = {"base_url": server.openai_url, "client_type": "openai_responses", "api_key_var": "MINE"}
+    fields = EvalFields(env_id=GAME, models=["echo"], sampling_args={"temperature": 0.0}, **place)
+    found = told(monkeypatch, eval_command, vfgym.evaluate, fields, NOTHING)
+    agent = found["agent"]
+    assert isinstance(agent, ModelAgent)
+    assert (found["model"], agent.sampling_args) == ("echo", {"temperature": 0.0})
+
+
+# Playing
+
+
+def test_agents_are_compared_and_results_written(directory: Path) -> None:
+    done = run_eval(DATASET, "--agent", "random", "-a", "oracle", "-n", "6", "--env-args", '{"num_eval_examples": 8}')
+    header, random, oracle, *where, verdict = done.stdout.splitlines()
+    assert cells(header) == ["agent", "reward (95 %)", "check_answer_reward_func", "format_reward_func", "num_turns", "failed", "seconds"]
+    assert cells(random)[0] == "random"
+    assert cells(oracle)[:3] == ["oracle", "1.000 (0.541 to 1.000)", "1.000"]
+    assert cells(oracle)[5] == "0/6"
+    assert re.fullmatch(r"oracle: oracle is better than random by \S+ \(95 % interval: \S+ to \S+\) with 6 tasks", verdict)
+    assert "6/6 (100%), reward 1.000, 0 failed" in done.stderr
+    paths = [Path(line.rpartition(" ")[2]) for line in where]
+    assert [path.parent.name for path in paths] == [f"reasoning-gym--leg_counting-v0--agent={name}" for name in ("random", "oracle")]
+    results = load_results(directory / paths[1])
+    assert [row["reward"] for row in results["outputs"]] == [1.0] * 6
+    assert (results["metadata"]["env_id"], results["metadata"]["env_args"]) == (DATASET, {"num_eval_examples": 8})
+    assert "reasoning-gym" in results["metadata"]["versions"]
+
+
+def test_an_agent_of_the_current_directory_plays_several_times(directory: Path) -> None:
+    done = run_eval(DATASET, "--agent", "mine:forty_two", "-n", "2", "-r", "2", "-s", "3", "--output-dir", "runs")
+    assert cells(done.stdout.splitlines()[0])[5:9] == ["pass@1", "pass@2", "pass^1", "pass^2"]
+    (path,) = (directory / "runs" / "evals").glob("*/*")
+    metadata = load_results(path)["metadata"]
+    assert (metadata["model"], metadata["seed"], metadata["rollouts_per_example"]) == ("mine:forty_two", 3, 2)
+
+
+def test_chosen_tasks_are_played_and_what_was_asked_for_is_kept(directory: Path) -> None:
+    arguments = (DATASET, "--agent", "random", "--split", "train")
+    run_eval(*arguments, "--example-ids", "5, 3", "--state-column", "timing", "--tag", "night", "--tag", "v2")
+    (path,) = run_directories(directory)
+    results = load_results(path)
+    assert [row["example_id"] for row in results["outputs"]] == [3, 5]
+    assert all("timing" in row for row in results["outputs"])
+    assert results["metadata"]["tags"] == ["night", "v2"]
+    assert "whose ids begin with 1000" in run_eval(DATASET, "-a", "random", "--example-ids", "3", exit_code=2).stderr
+    assert "give one of them" in run_eval(*arguments, "--example-ids", "3", "-n", "1", exit_code=2).stderr
+
+
+def test_both_seats_are_played(directory: Path) -> None:
+    run_eval("textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats")
+    (path,) = run_directories(directory)
+    assert [(row["player"], row["pair"]) for row in load_results(path)["outputs"]] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_without_saving_nothing_is_written(directory: Path) -> None:
+    run_eval(GAME, "--agent", "random", "-n", "2", "--no-save")
+    assert not (directory / "outputs").exists()
+
+
+@pytest.mark.parametrize("isolate", [[], ["--isolate"]], ids=["here", "isolated"])
+def test_errors_of_agents_are_a_line_in_tables_and_whole_in_rows(isolate: list[str], directory: Path) -> None:
+    shown = run_eval(DATASET, "--agent", "mine:fails", "-n", "2", *isolate, exit_code=Exit.NOT_GOOD).stdout
+    assert table(shown)["mine:fails"]["failed"] == "2/2"
+    (said,) = [line for line in shown.splitlines() if "the first error is" in line]
+    assert "first line" in said
+    assert said.endswith("... (the rows have all of it)")
+    assert "Traceback" not in shown
+    (path,) = run_directories(directory)
+    for row in load_results(path)["outputs"]:
+        kept = "".join(row["error"].values())
+        assert "second line " + "x" * 300 in kept
+        assert re.search(r'mine\.py", line \d+, in fails', kept)
+
+
+def test_strict_raises_the_error_of_an_agent() -> None:
+    stderr = run_eval(DATASET, "--agent", "mine:fails", "--no-save", "--strict", exit_code=2).stderr
+    assert "ValueError: first line" in stderr
+    assert not re.search(r"typer|asyncio|vfgym/runs", stderr)
+
+
+def test_isolated_agents_that_never_return_end_at_their_deadlines() -> None:
+    """Their rollouts are time-outs, the next agent plays, and the library's own agents play here."""
+    agents = [word for name in ("mine:never_returns", "mine:forty_two", "oracle") for word in ("--agent", name)]
+    done = run_eval(DATASET, *agents, "--isolate", "--env-args", '{"timeout_seconds": 3}', "-n", "2", "--no-save")
+    found = table(done.stdout)
+    assert list(found) == ["mine:never_returns", "mine:forty_two", "oracle"]
+    assert {row["failed"] for row in found.values()} == {"0/2"}
+    assert rewards(done.stdout)["oracle"] == 1.0
+
+
+def test_only_agents_that_a_process_can_load_are_isolated() -> None:
+    stderr = run_eval(DATASET, "--agent", "mine:forty_two", "--agent", "nobody", "--isolate", exit_code=2).stderr
+    assert stderr.startswith("error: an agent that is to run in a process of its own must be named as module:callable; got 'nobody'")
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["-a", "oracle"], Exit.GOOD),
+        (["-a", "mine:fails"], Exit.NOT_GOOD),
+        (["-a", "mine:fails", "-a", "oracle"], Exit.NOT_GOOD),
+        (["-a", "mine:fails", "-a", "oracle", "--env-args", '{"failure_reward": 0}'], Exit.GOOD),
+        (["-a", "mine:fails", "--env-args", '{"failure_reward": 0}'], Exit.NOT_GOOD),
+        (["-a", "oracle", "--limit", "requests=1"], Exit.GOOD),
+        (["-a", "mine:fails", "--limit", "errors=1", "-c", "1"], Exit.LIMIT),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value.name,
+)
+def test_the_exit_code_says_how_it_ended(arguments: list[str], code: Exit) -> None:
+    run_eval(SHORT, *arguments, "--no-save", exit_code=code)
+
+
+def test_a_limit_ends_a_run_which_can_be_resumed(server: ModelServer, directory: Path) -> None:
+    arguments = (DATASET, "-m", "echo", "-b", server.openai_url, "-n", "8", "-c", "2")
+    done = run_eval(*arguments, "--limit", "tokens=500,errors=5", "--limit", "time=600", exit_code=Exit.LIMIT)
+    assert "of 8 rollouts: the limit on tokens is used up" in done.stdout
+    (path,) = run_directories(directory)
+    assert load_results(path)["metadata"]["stopped_by"] is not None
+    run_eval(*arguments, "--resume")
+    assert run_directories(directory) == [path]
+    assert load_results(path)["metadata"]["stopped_by"] is None
+    assert len(load_results(path)["outputs"]) == 8
+
+
+def test_each_rollout_may_be_limited(directory: Path) -> None:
+    run_eval(GAME, "--agent", "random", "-n", "4", "--limit-each", "turns=2")
+    (path,) = run_directories(directory)
+    rows = load_results(path)["outputs"]
+    assert {row["stop_condition"] for row in rows} >= {"limit_reached"}
+    assert all(len(row["completion"]) <= 4 for row in rows)
+
+
+def test_a_cached_run_asks_for_nothing_again(server: ModelServer, directory: Path) -> None:
+    cache = directory / "cache" / "answers.sqlite"
+    arguments = (DATASET, "-m", "echo", "-b", server.openai_url, "-n", "8", "--cache", "--no-save")
+    run_eval(*arguments, VFGYM_CACHE=str(cache))
+    asked = server.num_requests
+    run_eval(*arguments, VFGYM_CACHE=str(cache))
+    assert server.num_requests - asked <= 1, "nothing but the question whether somebody listens"
+    assert cache.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--limit", "tokens=0"], "--limit: the limit tokens must be a positive integer, got 0"),
+        (["--limit", "tokens"], "--limit is written NAME=NUMBER"),
+        (["--limit-each", "cost=5"], "--limit-each: there is no limit 'cost'"),
+        (["--limit", "cost=5"], "a limit on cost needs the prices"),
+        (["--limit", "cost=5", "--prices", "prices.toml"], "no price for the model echo"),
+        (["--prices", "none.toml"], "none.toml cannot be read"),
+        (["--reduce", "least"], "a reducer is one of"),
+        (["--agent", "randm"], "there is no agent 'randm'"),
+        (["--model", ""], "model must be the name of a model"),
+        (["--env-args", '{"nothing": 1}'], "has no argument 'nothing'"),
+        (["there"], "give --resume too, to go on with it"),
+        (["--redo-errors"], "give --resume too"),
+        (["--resume", "--no-save"], "leave out --no-save"),
+        (["there", "--resume"], "there is no run to resume in there"),
+        (["there", "--resume", "-a", "random"], "give one --agent with it"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_asked_or_written(
+    server: ModelServer, directory: Path, options: list[str], problem: str
+) -> None:
+    (directory / "prices.toml").write_text("[ech]\ninput = 1\noutput = 2\n")
+    done = run_eval(DATASET, *options, "-m", "echo", "-b", server.openai_url, exit_code=Exit.WRONG_INPUT)
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert server.num_requests <= 1, "whether somebody listens"
+    assert not (directory / "outputs").exists()
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://127.0.0.1:{closed}/v1", "cannot be reached: the connection is refused. Is the URL right"),
+        ("https://127.0.0.1:{closed}/v1", "cannot be reached: the connection is refused. Is the URL right"),
+        ("https://127.0.0.1:{open}/v1", "cannot be reached: "),
+        ("http://a..b/v1", "http://a..b/v1 cannot be reached: "),
+    ],
+)
+def test_a_place_where_nobody_answers_is_told_before_anything_is_played(url: str, message: str, server: ModelServer) -> None:
+    place = url.format(closed=closed_port(), open=server.url.rpartition(":")[2])
+    done = run_eval(DATASET, "-a", "mine:waits", "-m", "m", "-b", place, exit_code=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_proxy_that_cannot_be_reached_is_named() -> None:
+    variables = {"http_proxy": f"http://127.0.0.1:{closed_port()}", "no_proxy": "", "NO_PROXY": ""}
+    stderr = run_eval(DATASET, "-m", "m", "-b", "http://models.example/v1", exit_code=2, **variables).stderr
+    assert "http://models.example/v1 (by the proxy 127.0.0.1) cannot be reached: the connection is refused" in stderr
+
+
+# Models
+
+
+@pytest.mark.parametrize(
+    ("where", "path"),
+    [
+        (["--base-url", "{openai}"], "/v1/chat/completions"),
+        (["--provider", "vllm", "--base-url", "{openai}"], "/v1/chat/completions"),
+        (["--base-url", "{openai}", "--client-type", "openai_responses"], "/v1/responses"),
+        (["--base-url", "{openai}", "--client-type", "openai_completions"], "/v1/completions"),
+        (["--provider", "anthropic", "--base-url", "{anthropic}"], "/v1/messages"),
+        (["--base-url", "{anthropic}", "--client-type", "anthropic_messages"], "/v1/messages"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_model_plays_through_every_api(server: ModelServer, where: Sequence[str], path: str) -> None:
+    place = [each.format(openai=server.openai_url, anthropic=server.url) for each in where]
+    done = run_eval(DATASET, "--model", "knows", *place, "-n", "3", "--no-save", "-S", '{"max_tokens": 200, "temperature": 0.25}')
+    assert rewards(done.stdout) == {"knows": 1.0}
+    assert table(done.stdout)["knows"]["failed"] == "0/3"
+    assert {request.path for request in server.requests} == {path}
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+    for request in server.requests:
+        assert request.body["temperature"] == 0.25
+        assert [request.body[name] for name in limits & request.body.keys()] == [200]
+
+
+TOOLS = """
+import gymnasium, vfgym
+
+def double(n: int) -> int:
+    \"\"\"Double a number.\"\"\"
+    return 2 * n
+
+def right(completion, answer):
+    return float(completion[-1].content == answer)
+
+def make(**kwargs):
+    rows = [{"question": str(n), "answer": str(2 * n)} for n in range(4)]
+    return vfgym.ToolEnv([double], dataset=rows, rubric=vfgym.Rubric(right), sampling_args={"temperature": 0.5}, **kwargs)
+
+gymnasium.register("Doubling-v0", make)
+"""
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
+def test_a_model_calls_tools_through_every_api_that_has_them(client_type: str, directory: Path) -> None:
+    def doubles(request: ModelRequest) -> Any:
+        last = request.messages[-1]
+        if last["role"] == "tool":
+            return last["content"]
+        return {"tool_calls": [{"id": "c1", "name": "double", "arguments": json.dumps({"n": int(last["content"])})}]}
+
+    (directory / "doubling.py").write_text(TOOLS)
+    with ModelServer({"doubles": doubles}) as server:
+        url = server.url if client_type == "anthropic_messages" else server.openai_url
+        arguments = ["--base-url", url, "--client-type", client_type, "-S", '{"max_tokens": 100}', "-r", "2"]
+        done = run_eval("doubling:Doubling-v0", "-m", "doubles", *arguments)
+        assert server.num_requests == 4 * 2 * 2
+        assert {request.body["temperature"] for request in server.requests} == {0.5}  # the environment's own
+    assert rewards(done.stdout) == {"doubles": 1.0}
+    results = load_results(Path(done.stdout.split()[-1]))
+    assert [(row["example_id"], row["rollout"]) for row in results["outputs"]] == [(i, r) for i in range(4) for r in range(2)]
+    metadata = results["metadata"]
+    assert (metadata["model"], metadata["base_url"], metadata["sampling_args"]) == ("doubles", url, {"max_tokens": 100})
+
+
+def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path) -> None:
+    """In the table, on disk, and where runs are gone on with."""
+    with ModelServer({"random": knows}) as server:
+        both = [DATASET, "-a", "random", "-a", "oracle", "-m", "random", "-b", server.openai_url, "-n", "3"]
+        done = run_eval(*both)
+        assert list(table(done.stdout)) == ["random (agent)", "oracle", "random (model)"]
+        assert rewards(done.stdout)["random (model)"] == 1.0
+        evals = directory / "outputs" / "evals"
+        names = ("agent=random", "random", "agent=oracle")
+        folders = [evals / f"reasoning-gym--leg_counting-v0--{name}" for name in names]
+        assert sorted(evals.iterdir()) == sorted(folders)
+        for folder, is_model in zip(folders, (False, True), strict=False):
+            (path,) = folder.iterdir()
+            metadata = load_results(path)["metadata"]
+            assert (metadata["model"], metadata["is_model"]) == ("random", is_model)
+            rows = path / "results.jsonl"
+            rows.write_bytes(b"".join(rows.read_bytes().splitlines(keepends=True)[:2]))
+        asked = server.num_requests
+        resumed = run_eval(*both, "--resume").stdout
+        assert server.num_requests == asked + 1
+        for kind, folder in zip(("agent", "model"), folders, strict=False):
+            assert f"random ({kind}): going on with {next(folder.iterdir()).relative_to(directory)}" in resumed
+        other = str(next(folders[0].iterdir()))
+        refused = run_eval(DATASET, other, "-m", "random", "-b", server.openai_url, "-n", "3", "--resume", exit_code=2)
+    assert "its is_model is False, and this run's is True" in refused.stderr
+
+
+def test_faults_are_the_errors_of_their_rollouts_only(knows: Any) -> None:
+    with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number == 2 else None) as server:
+        done = run_eval(DATASET, "-m", "knows", "-b", server.openai_url, "-n", "4", "--no-save")
+    assert table(done.stdout)["knows"]["failed"] == "1/4"
+    assert rewards(done.stdout) == {"knows": 0.75}
+    assert "knows: the first error is " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("client_type", "key"),
+    [
+        ("openai_chat_completions", None),
+        ("openai_chat_completions", "short"),
+        ("openai_responses", "short"),
+        ("openai_completions", "sk-a-much-longer-wrong-key"),
+        ("anthropic_messages", "short"),
+        ("anthropic_messages", None),
+    ],
+)
+def test_a_refused_key_stops_the_run_and_names_its_variable(client_type: str, key: str | None) -> None:
+    with ModelServer({"m": echo}, api_keys={KEY}) as server:
+        url = server.url if client_type == "anthropic_messages" else server.openai_url
+        arguments = [DATASET, "--model", "m", "-b", url, "--client-type", client_type, "-k", "MY_KEY", "-c", "4"]
+        done = run_eval(*arguments, "-n", "-1", exit_code=2, **({} if key is None else {"MY_KEY": key}))
+        assert server.num_requests <= 8
+        run_eval(*arguments, "-n", "1", "--no-save", MY_KEY=KEY)
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(f"error: the provider at {url} refused the API key: ")
+    assert "MY_KEY" in line
+    assert ("MY_KEY is not set" in line) is (key is None)
+    assert "Error code: 401" in line
+    assert key is None or key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("url", "says"), [("openai_url", "nobody"), ("url", "below its URL")])
+def test_an_unknown_model_or_route_stops_the_run(url: str, says: str) -> None:
+    with ModelServer({"m": echo}) as server:
+        where = getattr(server, url)
+        model = "nobody" if url == "openai_url" else "m"
+        done = run_eval(DATASET, "-m", model, "-b", where, "-n", "-1", "-c", "4", exit_code=2)
+        assert server.num_requests <= 8
+    *_, line = done.stderr.splitlines()
+    assert line.startswith(f"error: the provider at {where} does not know the model {model!r}, or there is no such API")
+    assert says in line
+    assert "Error code: 404" in line
+
+
+def test_what_is_finished_is_shown_before_a_refusal(knows: Any) -> None:
+    def forbids(request: ModelRequest) -> Any:
+        raise RequestRefused(403, "this model is not for you")
+
+    with ModelServer({"knows": knows, "forbids": forbids}) as server:
+        done = run_eval(DATASET, "-m", "knows", "-m", "forbids", "-b", server.openai_url, "-n", "2", exit_code=2)
+    assert rewards(done.stdout) == {"knows": 1.0}
+    assert "this model is not for you" in done.stderr
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_those_who_play_are_closed_however_it_ends(fails: bool, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    monkeypatch.setattr(eval_command, "close_agents", lambda runs: closed.extend(run.contestant.name for run in runs))
+    fields = EvalFields(
+        env_id=DATASET, agents=["random"], models=["nobody" if fails else "knows"], base_url=server.openai_url, num_examples=1
+    )
+    with pytest.raises(ConfigurationError) if fails else contextlib.nullcontext():
+        run_evaluations([fields], NOTHING)
+    assert closed == ["random", *fields.models]
+
+
+# By hand
+
+
+HOLE = '{"is_slippery": false}'
+"""Where to go down and then right ends the game."""
+
+
+def test_by_hand_one_question_is_asked_after_the_other_and_the_end_is_shown() -> None:
+    """An empty line is no move."""
+    arguments = [GAME, "--agent", "human", "-n", "2", "--no-save"]
+    text = run_eval(*arguments, "--env-args", HOLE, stdin="\n".join(["", "down", "  ", "right"] * 2)).stdout
+    assert text.count("F[H]FH") == 2, "the last board is shown"
+    assert text.count("over (game_over): reward 0\n  game_reward: 0\n  num_turns: 2\n") == 2
+    assert text.count("nothing was typed") == 4
+    assert "[assistant]" not in text, "what was typed stands in the terminal already"
+    assert table(text[text.rindex("agent  ") :])["human"]["failed"] == "0/2"
+
+
+def test_by_hand_it_is_said_what_is_scored_later() -> None:
+    arguments = (SHORT, "--env-args", '{"reward": "group"}', "-n", "1", "-a", "human", "-r", "2", "--no-save")
+    text = run_eval(*arguments, stdin="a\nb\n").stdout
+    assert text.count("it is scored together with the other rollouts of its task") == 2
+
+
+# Ctrl-C, on programs
+
+
+def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
+    """Run a command on a terminal of its own, press keys at each prompt, and return its exit code and all that was shown."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(program(*arguments), preexec_fn=functools.partial(os.login_tty, slave)) as process:
+        os.close(slave)
+        shown, waiting = "", list(keys)
+        with contextlib.suppress(OSError):  # the other end is closed
+            while select.select([master], [], [], SECONDS)[0]:
+                shown += os.read(master, 4096).decode()
+                if shown.endswith("> ") and waiting:
+                    os.write(master, waiting.pop(0).encode())
+        os.close(master)  # hangs up on a command that still waits
+        return process.wait(SECONDS), shown
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
+def test_ctrl_c_or_ctrl_d_of_a_human_stops_an_evaluation_and_keeps_what_is_finished(key: str, directory: Path) -> None:
+    exit_code, shown = on_terminal("eval", GAME, "--agent", "human", "-n", "3", "--env-args", HOLE, keys=["down\n", "right\n", key])
+    assert exit_code == 130
+    assert "Traceback" not in shown
+    assert not re.search(r"\b\d/3\b", shown), "no progress is drawn over the conversation"
+    (path,) = run_directories(directory)
+    assert f"stopped: what was finished is in {path.relative_to(directory)}" in shown.replace("\r\n", "")
+    (row,) = load_results(path)["outputs"]
+    assert [message["content"] for message in row["completion"] if message["role"] == "assistant"] == ["down", "right"]
+    assert row["error"] is None
+
+
+def test_ctrl_c_stops_a_run_that_waits_for_a_model(directory: Path) -> None:
+    waits = threading.Event()
+
+    def hangs(request: ModelRequest) -> str | None:
+        if request.number <= 3:
+            return None
+        waits.set()
+        return "hung"
+
+    with ModelServer(faults=hangs) as server:
+        arguments = program("eval", GAME, "--env-args", '{"max_turns": 1}', "-m", "echo", "-b", server.openai_url, "-n", "20", "-c", "1")
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert waits.wait(SECONDS)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    path = directory / stdout.strip().removeprefix("stopped: what was finished is in ")
+    assert len(load_results(path)["outputs"]) == 3
+
+
+def test_ctrl_c_stops_a_human_whose_answers_come_through_a_pipe() -> None:
+    arguments = program("eval", GAME, "--agent", "human", "--no-save")
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        shown = b""
+        while not shown.endswith(b"\n> "):
+            shown += process.stdout.read(1)
+        os.kill(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stderr) == (130, b"")
+
+
+# Resuming
+
+
+def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(directory: Path) -> None:
+    arguments = [DATASET, "-a", "oracle", "-n", "5"]
+    run_eval(*arguments)
+    (path,) = run_directories(directory)
+    rows = path / "results.jsonl"
+    whole = rows.read_bytes()
+    for given in ([], [str(path)]):
+        rows.write_bytes(whole[:-100])
+        done = run_eval(*arguments, "--resume", *given)
+        assert "5/5 (100%), reward 1.000, 0 failed" in done.stderr
+        assert (f"oracle: going on with {path.relative_to(directory)}" in done.stdout) == (not given)
+        assert len({row["example_id"] for row in load_results(path)["outputs"]}) == 5
+        assert rows.read_bytes().splitlines()[:4] == whole.splitlines()[:4]
+        assert len(rows.read_bytes().splitlines()) == 5
+    assert "there is no unfinished run to resume with these settings, a new one begins" in run_eval(*arguments, "--resume").stdout
+    assert len(run_directories(directory)) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"num_examples": 4}, "num_examples is 5, and 4 are asked for: ask for at least as many"),
+        ({"seed": 1}, "seed is 0, not 1"),
+        ({"rollouts_per_example": 2}, "rollouts_per_example is 1, not 2"),
+        ({"env_args": {"num_eval_examples": 9}}, "env_args is"),
+        ({"limits_each": RolloutLimits(turns=3)}, "limits_each is"),
+        ({}, None),
+    ],
+)
+def test_an_unfinished_run_of_other_settings_is_named_with_the_reason(
+    changed: dict[str, Any], reason: str | None, directory: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluate(*, limits_each: RolloutLimits = RolloutLimits(), resume: bool = False, **fields: Any) -> None:  # noqa: B008
+        command = EvalCommand(**{**vars(NOTHING), "output_dir": Path("outputs"), "limits_each": limits_each, "resume": resume})
+        run_evaluations([EvalFields(env_id=DATASET, agents=["oracle"], **{"num_examples": 5, **fields})], command)
+
+    evaluate()
+    (path,) = run_directories(directory)
+    rows = path / "results.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-100])
+    evaluate(resume=True, **changed)
+    named = f"{path.relative_to(directory)}, with 4 of 5 rollouts done, is not resumed: its {reason}"
+    assert (named in caplog.text) is (reason is not None)
+    assert ("a new one begins" in capsys.readouterr().out) is (reason is not None)
+    assert len(run_directories(directory)) == (1 if reason is None else 2)
+
+
+def test_a_run_with_a_model_is_resumed_by_its_sampling_args_and_its_errors_where_that_is_asked_for(knows: Any, directory: Path) -> None:
+    with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number <= 2 else None) as server:
+        plain = [DATASET, "-m", "knows", "-b", server.openai_url, "-n", "5"]
+        arguments = [*plain, "-S", '{"temperature": 0.5}', "--tag", "one"]
+        assert table(run_eval(*arguments).stdout)["knows"]["failed"] == "2/5"
+        (path,) = run_directories(directory)
+        assert table(run_eval(*arguments, str(path), "--resume").stdout)["knows"]["failed"] == "2/5"
+        for other in ([*plain, "--redo-errors"], arguments):
+            assert "there is no unfinished run to resume" in run_eval(*other, "--resume").stdout
+        before = server.num_requests
+        done = run_eval(*arguments, "--tag", "two", "--resume", "--redo-errors")
+        assert f"knows: going on with {path.relative_to(directory)}" in done.stdout
+        assert server.num_requests == before + 2
+    assert rewards(done.stdout.partition("\n")[2]) == {"knows": 1.0}
+    assert load_results(path)["metadata"]["tags"] == ["one", "two"]

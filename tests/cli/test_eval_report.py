@@ -1,0 +1,159 @@
+"""What ``vfgym eval`` prints of its runs: tables, how each compares with the first one, remarks, plots and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cases import DATASET, GAME, SHORT, cells, played, played_as_json, run_directories, table
+from tests.commands import run_vfgym
+from vfgym.cli.conventions import Exit
+from vfgym.cli.eval_report import check_plot
+from vfgym.errors import ConfigurationError
+from vfgym.model_server import ModelServer
+from vfgym.results import compare, load_results
+
+POLE = "gymnasium/CartPole-v1"
+
+
+@pytest.fixture
+def sweep(directory: Path) -> str:
+    """A file with two runs of each of two environments."""
+    (directory / "evals.toml").write_text(
+        f'[[eval]]\nid = "{DATASET}"\nagents = ["random", "oracle"]\nnum_examples = 3\n'
+        f'[[ablation]]\nid = "{GAME}"\nagents = ["random"]\nnum_examples = 8\n[ablation.sweep.args]\nhistory = [1, 3]\n'
+        "[ablation.sweep]\nrollouts_per_example = [1]"
+    )
+    return "evals.toml"
+
+
+def test_one_table_has_all_runs(sweep: str) -> None:
+    lines = played(sweep, "--no-save").splitlines()
+    assert cells(lines[0]) == ["environment", "history", "agent", "reward (95 %)", "difference (95 %)", "turns", "failed"]
+    assert [cells(line)[:3] for line in lines[1:5]] == [
+        [DATASET, "-", "random"],
+        [DATASET, "-", "oracle"],
+        [GAME, "1", "random"],
+        [GAME, "3", "random"],
+    ]
+    assert lines[2].split()[-3:] == ["+1.000)", "1.0", "0/3"]
+    assert all(len(line) <= 45 for line in played(sweep, "--no-save", COLUMNS="45").splitlines())
+
+
+def test_each_run_is_compared_with_the_first_of_its_environment(sweep: str) -> None:
+    told = played_as_json(sweep)
+    pairs = told["pairs"]
+    assert [(pair["a"], pair["b"]) for pair in pairs] == [(0, 1), (2, 3)]
+    for pair in pairs:
+        (expected,) = compare(*(told["runs"][pair[which]]["path"] for which in "ab"))["pairs"]
+        for name in ("difference", "interval", "examples", "rollouts", "better", "worse", "equal"):
+            assert pair[name] == expected[name]
+        if expected["p_value"] is not None:
+            assert expected["p_value"] <= pair["p_value"] <= 2 * expected["p_value"], "corrected for there being two"
+    assert pairs[0]["verdict"].startswith("not distinguishable with 3 tasks; about ")
+    assert pairs[0]["verdict"].endswith("if oracle really differs from random by 1")
+
+
+def test_tasks_that_a_variation_changes_are_said_not_to_be_compared() -> None:
+    (pair,) = played_as_json(DATASET, "-a", "oracle", "-n", "2", "--vary", "system_prompt=One,Two")["pairs"]
+    assert (pair["difference"], pair["unpaired"]) == (None, [2, 2])
+    assert "share no task" in pair["verdict"]
+
+
+def test_turns_tokens_and_cost_are_columns_where_they_are_known(directory: Path) -> None:
+    (directory / "prices.toml").write_text("[echo]\ninput = 1000000\noutput = 2000000\n")
+    (directory / "many.toml").write_text(
+        f'agents = ["random"]\nmodels = ["echo"]\nnum_examples = 2\nenv_args = {{max_turns = 2}}\n'
+        f'[[eval]]\nenv_id = "{GAME}"\n[[eval]]\nenv_id = "{POLE}"\n'
+    )
+    with ModelServer() as server:
+        shown = played("many.toml", "--base-url", server.openai_url, "--api-key-var", "NONE", "--prices", "prices.toml")
+    assert cells(shown.splitlines()[0])[-4:] == ["turns", "tokens", "cost", "failed"]
+    assert [cells(line)[:2] for line in shown.splitlines()[1:5]] == [
+        [env_id, name] for env_id in (GAME, POLE) for name in ("random", "echo")
+    ]
+    paths = [*directory.glob("outputs/evals/*--echo/*")]
+    assert len(paths) == 2
+    for path in paths:
+        metadata = load_results(path)["metadata"]
+        assert metadata["usage"] is not None
+        tokens = metadata["usage"]["input_tokens"], metadata["usage"]["output_tokens"]
+        assert f"{sum(tokens):,.0f}" in shown
+        assert metadata["cost"] == pytest.approx(2 * (tokens[0] + 2 * tokens[1]))
+        assert f"{metadata['cost']:.4g}" in shown
+        assert f"it cost {metadata['cost']:.4g}" in shown
+    head = played(GAME, "--agent", "random", "-n", "2", "--no-save").splitlines()[0]
+    assert not {"tokens", "cost"} & {*cells(head)}
+
+
+def test_reducers_are_columns_and_json() -> None:
+    arguments = [POLE, "--agent", "random", "-n", "3", "-r", "2", "--reduce", "median,max", "--reduce", "at_least_1"]
+    assert {f"{name} (95 %)" for name in ("median", "max", "at_least_1")} <= {*cells(played(*arguments).splitlines()[0])}
+    (told,) = played_as_json(*arguments)["runs"]
+    assert told["reduced"].keys() == {"median", "max", "at_least_1"}
+    assert told["reduced"]["max"]["value"] >= told["reduced"]["median"]["value"]
+    assert told["reduced"]["max"]["num_tasks"] == 3
+
+
+def test_runs_without_a_mean_are_last() -> None:
+    """They have none where a rollout failed, and nobody says what that counts with."""
+    arguments = (SHORT, "-a", "mine:fails", "-a", "oracle", "--no-save")
+    shown = played(*arguments, exit_code=Exit.NOT_GOOD)
+    found = table(shown)
+    assert list(found) == ["oracle", "mine:fails"]
+    assert [[*row.values()][1:3] for row in found.values()] == [["1.000 (0.398 to 1.000)", "1.000"], ["-", "-"]]
+    assert [row["failed"] for row in found.values()] == ["0/4", "4/4"]
+    assert "no mean, since nothing says what a rollout counts with that failed or was cut" in shown
+    declared = played(*arguments, "--env-args", '{"failure_reward": 0}')
+    assert [*table(declared)["mine:fails"].values()][1:3] == ["0.000 (0.000 to 0.602)", "-"]
+    assert "mine:fails: what failed or was cut counts with 0" in declared
+
+
+@pytest.mark.parametrize(("reward", "failed", "error"), [("even", 2, "TypeError("), ("careless", 4, "ValueError('no')")])
+def test_reward_functions_that_fail_are_named_and_are_no_reward_of_zero(reward: str, failed: int, error: str, directory: Path) -> None:
+    shown = played(SHORT, "-a", "oracle", "--env-args", json.dumps({"reward": reward}), exit_code=Exit.NOT_GOOD)
+    row = table(shown)["oracle"]
+    assert (row["reward (95 %)"], row["failed"]) == ("-", f"{failed}/4")
+    assert f"oracle: reward function `{reward}` failed in {failed} of 4 rollouts: {error}" in shown
+    assert f"a hook, a tool or a reward function of the environment failed in {failed} of 4 rollouts: mend it first" in shown
+    (path,) = run_directories(directory)
+    assert load_results(path)["metadata"]["metrics_errors"] == {reward: failed}
+
+
+# Plots
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("nowhere/rewards.png", "nowhere is not a directory that can be written"),
+        ("rewards.xyz", "give it one of the suffixes"),
+        ("rewards", "give it one of the suffixes"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_played(directory: Path, file: str, message: str) -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ConfigurationError, match=message):
+        check_plot(Path(file))
+    done = run_vfgym("eval", GAME, "--agent", "mine:waits", "--plot", file, exit_code=2)
+    assert message in done.stderr
+    assert not (directory / "outputs").exists()
+
+
+def test_a_plot_is_without_runs_that_have_no_mean(directory: Path) -> None:
+    pytest.importorskip("matplotlib")
+    arguments = (SHORT, "-a", "mine:fails", "--no-save", "--plot", "rewards.png")
+    for agents in ((), ("-a", "oracle")):
+        shown = played(*arguments, *agents, exit_code=1)
+        assert "the plot is without mine:fails: there is no mean to draw" in shown
+        assert (directory / "rewards.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_after_the_results(directory: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (directory / "taken.png").mkdir()
+    done = run_vfgym("eval", GAME, "--agent", "random", "-n", "2", "--no-save", "--plot", "taken.png", exit_code=2)
+    assert table(done.stdout)["random"]["failed"] == "0/2"
+    assert done.stderr.splitlines()[-1].startswith("error: the plot taken.png cannot be drawn")
