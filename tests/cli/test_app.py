@@ -20,7 +20,10 @@ from tests.commands import run_vfgym
 from vfgym import __version__
 from vfgym.cli.app import app
 from vfgym.cli.conventions import Options, invoke
+from vfgym.cli.fields import TableFields
+from vfgym.clients.cache import ResponseCache
 from vfgym.errors import ConfigurationError
+from vfgym.prices import PriceTable
 
 
 class Reached(Exception):
@@ -34,8 +37,6 @@ class Door(NamedTuple):
     """What it calls, in order; the last one does the work."""
     renamed: Mapping[str, str] = {}
     """What parameters are called there, where that is not their own name."""
-    always: Sequence[str] = ()
-    """What is given in every case."""
 
 
 DOORS = {
@@ -47,6 +48,7 @@ DOORS = {
     "sandboxes": Door(["vfgym.cli.sandboxes:print_sandboxes"]),
     "cache": Door(["vfgym.cli.cache:print_cache"]),
     "cache clear": Door(["vfgym.cli.cache:clear_cache"]),
+    "merge": Door(["vfgym.cli.merge:merge_runs"], {"output_dir": "target"}),
     "score": Door(["vfgym.cli.score:score_run"], {"rubric": "rubric_name"}),
     "play": Door(["vfgym.cli.play:play_in_terminal"], {"strict": "is_strict"}),
     "serve-model": Door(
@@ -71,6 +73,7 @@ DOORS = {
 
 TEXTS: Mapping[str, tuple[str, Any]] = {
     "JSON": ('{"none": null, "zero": 0}', {"none": None, "zero": 0}),
+    "I/N": ("1/3", [1, 3]),
     "IDS": ("3, 0", [3, 0]),
     "LIMITS": ("tokens=7", ("tokens", 7)),
     "HOW": ("median,max", ["median", "max"]),
@@ -110,6 +113,9 @@ def parameters(command: Callable[..., Any]) -> Iterator[Parameter]:
             parameter.default,
             parameter.default is inspect.Parameter.empty,
         )
+
+
+PRICES = {"m": {"input": 1.0, "output": 0.0}}
 
 
 def commands(group: typer.Typer, place: str = "") -> Iterator[tuple[str, list[Parameter]]]:
@@ -171,12 +177,18 @@ def flattened(value: Any, place: str) -> Iterator[tuple[str, Any]]:
         items: Mapping[str, Any] = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     elif hasattr(value, "_asdict"):
         items = value._asdict()
-    elif hasattr(value, "model_dump"):
-        items = value.model_dump()
+    elif isinstance(value, TableFields):
+        items = {name: getattr(value, name) for name in type(value).model_fields}
     elif place.endswith(".evaluations"):
         items = {"": value[0]}
     else:
         items = {}
+        if isinstance(value, PriceTable):
+            value = Path("prices-of-a-test") if value.as_dict() == PRICES else None
+        elif isinstance(value, ResponseCache):
+            value = True
+        elif place.endswith(".example_ids"):
+            value = value or None
         yield place, list(value) if isinstance(value, tuple) else value
     for name, item in items.items():
         yield from flattened(item, f"{place}.{name}" if name else place.removesuffix(".evaluations"))
@@ -219,14 +231,20 @@ def words_for(command: Sequence[Parameter], *given: tuple[Parameter, Sequence[st
 
 @pytest.mark.parametrize(("name", "door", "parameter", "given"), CASES)
 def test_an_option_arrives_where_its_field_is_and_changes_nothing_else(
-    name: str, door: Door, parameter: Parameter, given: Given, arrived: Callable[..., dict[str, Any]]
+    name: str, door: Door, parameter: Parameter, given: Given, arrived: Callable[..., dict[str, Any]], directory: Path
 ) -> None:
+    (directory / "prices-of-a-test").write_text("[m]\ninput = 1.0\noutput = 0.0\n")
     another = [(parameter, [*given.words[:-1], "csv" if given.meaning != "csv" else "hf"])] if parameter.is_required else []
     before = arrived(name, door, words_for(COMMANDS[name], *another))
-    after = arrived(name, door, words_for(COMMANDS[name], (parameter, given.words)))
     field, meaning = door.renamed.get(parameter.name, parameter.name), given.meaning
     if isinstance(meaning, tuple):  # one of several limits
         field, meaning = f"{field}.{meaning[0]}", meaning[1]
+    try:
+        after = arrived(name, door, words_for(COMMANDS[name], (parameter, given.words)))
+    except ConfigurationError as error:  # a number that it cannot be
+        assert meaning == 0
+        assert f"{field} must be a positive integer, " in f"{error},"
+        return
     changed = {place: value for place, value in after.items() if value != before[place]}
     assert changed
     assert changed.keys() == {place for place in after if place.endswith(f".{field}")}

@@ -15,29 +15,27 @@ import socket
 import subprocess
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import vfgym
-from tests.cli.cases import DATASET, GAME, SAID, SECONDS, SHORT, cells, program, rewards, run_directories, table
+from tests.cli.cases import DATASET, GAME, SECONDS, SHORT, cells, program, rewards, run_directories, table
 from tests.commands import run_vfgym
 from vfgym.agents.model import ModelAgent
 from vfgym.cli import eval as eval_command
-from vfgym.cli import sweeps
 from vfgym.cli.conventions import Exit
 from vfgym.cli.eval import EvalCommand, run_evaluations
 from vfgym.cli.evaluations import EvalFields
 from vfgym.errors import ConfigurationError
-from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.model_server import ModelRequest, ModelServer, RequestRefused
 from vfgym.model_server.policies import echo
 from vfgym.results import load_results
-from vfgym.runs.planning import plan_tasks
 
 KEY = "sk-test-0123456789abcdef"
-NOTHING = EvalCommand(output_dir=None, strict=False, resume=False, resumed_path=None, redo_errors=False)
+NOTHING = EvalCommand(output_dir=None, resume=False, resumed_path=None, redo_errors=False)
 
 
 def run_eval(*arguments: str, exit_code: int = 0, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -48,72 +46,39 @@ class Reached(Exception):
     """A function was reached that is told what to play."""
 
 
-def told(monkeypatch: pytest.MonkeyPatch, module: Any, function: Any, fields: EvalFields, command: EvalCommand) -> dict[str, Any]:
-    """Return what a function is told when an evaluation begins."""
+def told(monkeypatch: pytest.MonkeyPatch, fields: EvalFields, command: EvalCommand) -> dict[str, Any]:
+    """Return what `evaluate` is told, as an evaluation begins."""
     arguments: dict[str, Any] = {}
 
     def record(*args: Any, **kwargs: Any) -> Any:
-        arguments.update(inspect.signature(function).bind(*args, **kwargs).arguments)
+        arguments.update(inspect.signature(vfgym.evaluate).bind(*args, **kwargs).arguments)
         raise Reached
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, function.__name__, record)
+        patched.setattr(eval_command, "evaluate", record)
         with pytest.raises(Reached):
             run_evaluations([fields], command)
     return arguments
 
 
-# What is said is done
-
-
-@pytest.mark.parametrize("name", sorted(SAID.keys() & inspect.signature(vfgym.evaluate).parameters.keys()))
-def test_what_an_evaluation_says_is_what_is_played(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    without = told(monkeypatch, eval_command, vfgym.evaluate, EvalFields(env_id=GAME, agents=["random"]), NOTHING)
-    for value in SAID[name]:
-        fields = EvalFields(env_id=GAME, agents=["random"], **{name: value})
-        found = told(monkeypatch, eval_command, vfgym.evaluate, fields, NOTHING)
-        assert found[name] == (value if name != "example_ids" else value or None)
-        changed = {each for each in found if each != "agent" and found[each] != without[each]}
-        assert changed <= ({name, "num_examples"} if name == "example_ids" else {name})
-
-
-@pytest.mark.parametrize("name", sorted(SAID.keys() & inspect.signature(plan_tasks).parameters.keys()))
-def test_what_an_evaluation_says_is_what_is_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in SAID[name]:
-        fields = EvalFields(env_id=GAME, agents=["random"], **{name: value})
-        command = EvalCommand(**{**vars(NOTHING), "is_dry_run": True})
-        assert told(monkeypatch, sweeps, plan_tasks, fields, command)[name] == (value if name != "example_ids" else value or None)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("strict", True),
-        ("redo_errors", True),
-        ("limits", SpendingLimits(tokens=5)),
-        ("limits_each", RolloutLimits(turns=5)),
-        ("prices", Path("prices.toml")),
-        ("cache", True),
-    ],
-)
-def test_what_the_command_is_told_is_what_is_played(name: str, value: Any, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (directory / "prices.toml").touch()
-    monkeypatch.setenv("VFGYM_CACHE", str(directory / "cache"))
-    resume = {"resume": True, "output_dir": Path("outputs")} if name == "redo_errors" else {}
-    command = EvalCommand(**{**vars(NOTHING), name: value, **resume})
-    found = told(monkeypatch, eval_command, vfgym.evaluate, EvalFields(env_id=GAME, agents=["random"]), command)
-    assert found[name] == value
-    assert found["resume"] is bool(resume)
-    assert (found["results_path"] is None) is not bool(resume)
-
-
-def test_who_plays_is_who_was_asked_for(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_evaluation_says_is_what_is_played(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a spec says is what is played (`tests/runs/test_spec.py`)."""
     place: dict[str, Any] = {"base_url": server.openai_url, "client_type": "openai_responses", "api_key_var": "MINE"}
-    fields = EvalFields(env_id=GAME, models=["echo"], sampling_args={"temperature": 0.0}, **place)
-    found = told(monkeypatch, eval_command, vfgym.evaluate, fields, NOTHING)
-    agent = found["agent"]
-    assert isinstance(agent, ModelAgent)
-    assert (found["model"], agent.sampling_args) == ("echo", {"temperature": 0.0})
+    fields = EvalFields(env_id=GAME, models=["echo"], sampling_args={"temperature": 0.0}, pass_threshold=0.0, **place)
+    found = told(monkeypatch, fields, NOTHING)
+    (spec,) = fields.specs()
+    assert found["env"] == spec
+    assert isinstance(found["agent"], ModelAgent)
+    assert found["agent"].sampling_args == {"temperature": 0.0}
+    assert (found["results_path"], found["resume"], found["redo_errors"]) == (None, False, False)
+
+
+def test_what_the_command_is_told_is_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    for resume, redo_errors in ((False, False), (True, False), (True, True)):
+        command = replace(NOTHING, output_dir=Path("there"), resume=resume, redo_errors=redo_errors)
+        found = told(monkeypatch, EvalFields(env_id=GAME, agents=["random"]), command)
+        assert (found["resume"], found["redo_errors"]) == (resume, redo_errors)
+        assert found["results_path"].is_relative_to("there")
 
 
 # Playing
@@ -593,15 +558,16 @@ def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(dire
         ({"seed": 1}, "seed is 0, not 1"),
         ({"rollouts_per_example": 2}, "rollouts_per_example is 1, not 2"),
         ({"env_args": {"num_eval_examples": 9}}, "env_args is"),
-        ({"limits_each": RolloutLimits(turns=3)}, "limits_each is"),
+        ({"limits_each": {"turns": 3}}, "limits_each is"),
+        ({"shard": "0/2"}, "shard is"),
         ({}, None),
     ],
 )
 def test_an_unfinished_run_of_other_settings_is_named_with_the_reason(
     changed: dict[str, Any], reason: str | None, directory: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def evaluate(*, limits_each: RolloutLimits = RolloutLimits(), resume: bool = False, **fields: Any) -> None:  # noqa: B008
-        command = EvalCommand(**{**vars(NOTHING), "output_dir": Path("outputs"), "limits_each": limits_each, "resume": resume})
+    def evaluate(*, resume: bool = False, **fields: Any) -> None:
+        command = replace(NOTHING, output_dir=Path("outputs"), resume=resume)
         run_evaluations([EvalFields(env_id=DATASET, agents=["oracle"], **{"num_examples": 5, **fields})], command)
 
     evaluate()

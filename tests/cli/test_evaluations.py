@@ -11,8 +11,19 @@ from tests.cli.cases import SAID
 from vfgym.cli.evaluations import NUM_EXAMPLES, EvalFields, Models, read_evaluations
 from vfgym.clients.config import NO_KEY
 from vfgym.errors import ConfigurationError
+from vfgym.runs.spec import RunSpec
 
-DEFAULTS = EvalFields(env_id="default").model_dump()
+
+def values_of(fields: EvalFields) -> dict[str, Any]:
+    return {name: getattr(fields, name) for name in EvalFields.model_fields}
+
+
+def field_of(name: str, value: Any) -> Any:
+    """Return a value as a field has it."""
+    return getattr(EvalFields(env_id="x", **{name: value}), name)
+
+
+DEFAULTS = values_of(EvalFields(env_id="default"))
 
 
 def as_toml(value: Any) -> str:
@@ -22,7 +33,7 @@ def as_toml(value: Any) -> str:
 
 
 def test_every_field_takes_part() -> None:
-    assert SAID.keys() | {"env_id"} == EvalFields.model_fields.keys()
+    assert SAID.keys() | {"env_id", "client", "prices", "cache"} == EvalFields.model_fields.keys()
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -31,28 +42,51 @@ def test_an_option_that_is_given_wins_over_the_file_and_else_the_file_over_the_d
     for in_file, given in ((other, empty), (empty, other)):
         (directory / "e.toml").write_text(f'env_id = "x"\n{name} = {as_toml(in_file)}')
         options = {**DEFAULTS, name: given}
-        assert getattr(read_evaluations("e.toml", options, [name])[0], name) == given
-        assert getattr(read_evaluations("e.toml", {**DEFAULTS, "num_examples": None}, [])[0], name) == in_file
+        assert getattr(read_evaluations("e.toml", options, [name])[0], name) == field_of(name, given)
+        assert getattr(read_evaluations("e.toml", DEFAULTS, [])[0], name) == field_of(name, in_file)
         (by_options,) = read_evaluations("x", options, [name])
-        assert by_options.model_dump() == {**DEFAULTS, "env_id": "x", name: given}
+        assert values_of(by_options) == {**DEFAULTS, "env_id": "x", name: field_of(name, given)}
 
 
-@pytest.mark.parametrize("name", sorted(SAID.keys() & vars(EvalFields(env_id="x").settings()).keys()))
-def test_settings_are_the_fields(name: str) -> None:
+def spec_of(**fields: Any) -> RunSpec:
+    (spec,) = EvalFields(**{"env_id": "x", "agents": ["random"], **fields}).specs()
+    return spec
+
+
+@pytest.mark.parametrize("name", sorted((SAID.keys() & RunSpec.model_fields.keys()) - {"sampling_args"}))
+def test_a_run_is_as_the_fields_say_and_else_as_by_default(name: str) -> None:
+    default = {each: value for each, value in spec_of() if each != name}
     for value in SAID[name]:
-        settings = EvalFields(env_id="x", **{name: value}).settings()
-        assert getattr(settings, name) == value
-    default = EvalFields(env_id="x").settings()
-    changed = EvalFields(env_id="x", **{name: SAID[name][0]}).settings()
-    differs = {each for each in vars(default) if getattr(default, each) != getattr(changed, each)}
-    assert differs == ({name, "num_examples"} if name == "example_ids" else {name})
+        spec = spec_of(**{name: value})
+        assert getattr(spec, name) == (field_of(name, value) or None if name == "example_ids" else field_of(name, value))
+        assert {each: found for each, found in spec if each not in (name, "num_examples")} == {
+            each: found for each, found in default.items() if each != "num_examples"
+        }
+        assert name in ("num_examples", "example_ids") or spec.num_examples == NUM_EXAMPLES
+
+
+def test_no_tasks_are_not_taken_for_the_default() -> None:
+    with pytest.raises(ConfigurationError, match="num_examples must be a positive integer, or -1 for no limit, got 0"):
+        spec_of(num_examples=0)
+
+
+def test_each_agent_and_each_model_has_a_run() -> None:
+    fields = EvalFields(env_id="x", agents=["a", "b"], models=["m", "n"], base_url="http://x/v1", sampling_args={"n": 0}, isolate=True)
+    specs = fields.specs()
+    assert [(spec.agent, spec.model, spec.sampling_args, spec.isolate, spec.client is None) for spec in specs] == [
+        ("a", None, {}, True, True),
+        ("b", None, {}, True, True),
+        (None, "m", {"n": 0}, False, False),
+        (None, "n", {"n": 0}, False, False),
+    ]
+    assert EvalFields(env_id="x").specs() == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "number"), [({}, NUM_EXAMPLES), ({"num_examples": 0}, 0), ({"example_ids": [0]}, -1), ({"num_examples": -1}, -1)]
+    ("fields", "number"), [({}, NUM_EXAMPLES), ({"num_examples": 1}, 1), ({"example_ids": [0]}, -1), ({"num_examples": -1}, -1)]
 )
 def test_how_many_tasks_are_played(fields: dict[str, Any], number: int) -> None:
-    assert EvalFields(env_id="x", **fields).settings().num_examples == number
+    assert spec_of(**fields).num_examples == number
 
 
 @pytest.mark.parametrize("name", sorted(SAID.keys() & vars(Models()).keys()))
@@ -65,16 +99,16 @@ def test_an_option_takes_the_place_of_what_says_the_same(directory: Path) -> Non
     (directory / "e.toml").write_text('env_id = "x"\nexample_ids = [1, 2]')
     options = {**DEFAULTS, "num_examples": 5}
     (found,) = read_evaluations("e.toml", options, ["num_examples"])
-    assert (found.num_examples, found.example_ids) == (5, [])
+    assert (found.num_examples, found.example_ids or []) == (5, [])
     (found,) = read_evaluations("e.toml", options, [])
     assert (found.num_examples, found.example_ids) == (None, [1, 2])
 
 
 def test_what_does_not_fit_is_named_with_the_command_or_the_file(directory: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"^vfgym eval: seed: "):
+    with pytest.raises(ConfigurationError, match=r"^vfgym eval: seed"):
         read_evaluations("x", {"seed": "x"}, ["seed"])
     (directory / "e.toml").write_text('env_id = "x"')
-    with pytest.raises(ConfigurationError, match=r"^e\.toml: seed: "):
+    with pytest.raises(ConfigurationError, match=r"^e\.toml: seed"):
         read_evaluations("e.toml", {"seed": "x"}, ["seed"])
 
 

@@ -207,7 +207,7 @@ def test_agents_of_modules_are_isolated_where_that_is_asked_for(
         def close(self) -> None:
             self.asked = ()
 
-    monkeypatch.setattr(sweeps, "IsolatedAgent", Asked)
+    monkeypatch.setattr("vfgym.agents.isolated.IsolatedAgent", Asked)
     fields = EvalFields(env_id=GAME, agents=[name], **{option: True})
     (run,) = plan_runs([fields], {})
     agent = run.contestant.agent
