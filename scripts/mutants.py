@@ -354,15 +354,19 @@ def try_mutants(
         finally:
             done.put(None)
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as threads, ExitStack() as stack:
+    with ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(jobs) as threads:
         copies = [stack.enter_context(copied(project.root, project.packages)) for _ in range(min(jobs, len(by_module)))]
         working = [threads.submit(work, copy) for copy in copies]
         left = len(working)
-        while left:
-            if (result := done.get()) is None:
-                left -= 1
-            else:
-                yield result
+        try:
+            while left:
+                if (result := done.get()) is None:
+                    left -= 1
+                else:
+                    yield result
+        finally:
+            for copy in copies:
+                copy.close()  # so its thread ends, and then what it writes to is removed
         for worker in working:
             worker.result()
 

@@ -74,10 +74,13 @@ class Copy:
         self._environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary), "PYTHONHASHSEED": "0", "PYTEST_ADDOPTS": ""}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each run compiles the library again
         self._process: subprocess.Popen[str] | None = None
+        self._is_closed = False
         self._writes = 0
         self._unmutated: dict[tuple[str, ...], Run] = {}
 
     def _ask(self, **request: Any) -> dict[str, Any]:
+        if self._is_closed:
+            raise RuntimeError("the copy is closed")
         if self._process is None:
             command = [*namespace(), sys.executable, "-P", str(WORKER), *PRELOADED]
             self._process = subprocess.Popen(
@@ -94,7 +97,7 @@ class Copy:
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the process that runs tests has ended: {self._process.wait()}")
+            raise RuntimeError("the process that runs tests has ended")
         return dict(json.loads(answer))
 
     def origin(self, package: str) -> str | None:
@@ -133,7 +136,8 @@ class Copy:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def close(self) -> None:
-        """End the process and all that it has started."""
+        """End the process and all that it has started; no other one is begun."""
+        self._is_closed = True
         if self._process is not None:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
