@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -15,10 +14,7 @@ from typing import Any
 
 import gymnasium
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.programs import run_python
 from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate, to_chat
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import (
@@ -41,11 +37,9 @@ from vfgym.results import (
     Run,
     Slot,
     find_incomplete,
-    fingerprint_of,
     load_results,
 )
 from vfgym.results.metadata import version_info
-from vfgym.results.rows import row_line
 
 ROWS = [{"question": f"{i} + 1?", "answer": str(i + 1), "info": {"number": i}} for i in range(6)]
 
@@ -382,33 +376,6 @@ def test_rows_of_other_code_are_told_of(tmp_path: Path, caplog: pytest.LogCaptur
     assert message.endswith(f"were made by other code than the new ones: gymnasium was 0.1 and is {gymnasium.__version__}")
 
 
-# Fingerprints
-
-
-def test_a_fingerprint_does_not_change() -> None:
-    task = {"prompt": [{"role": "user", "content": "é?"}], "answer": "4", "info": {"b": 1, "a": [None, 0.5]}, "example_id": 3}
-    text = r'{"answer":"4","info":{"a":[null,0.5],"b":1},"prompt":[{"content":"\u00e9?","role":"user"}]}'
-    assert fingerprint_of(task) == hashlib.blake2b(text.encode(), digest_size=8).hexdigest() == "ca245c2c0781b669"
-    assert fingerprint_of({**task, "example_id": 8}) == fingerprint_of(dict(reversed(task.items())))
-
-
-def test_a_fingerprint_is_the_same_in_every_process() -> None:
-    code = (
-        "from vfgym.results import fingerprint_of\n"
-        "class Thing: pass\n"
-        "print(fingerprint_of({'info': {'s': {'x', 'y', 'z', 'w'}, 'o': Thing(), 'b': b'1', 'n': float('nan'), 3: 4}}))"
-    )
-    runs = [run_python(code, check=True, env={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")]
-    assert runs[0] == runs[1]
-    assert len(runs[0].strip()) == 16
-
-
-@given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text())))
-def test_tasks_that_differ_have_other_fingerprints(task: dict[str, Any]) -> None:
-    assert fingerprint_of(task) != fingerprint_of({**task, "added": 1})
-    assert fingerprint_of(task) == fingerprint_of(json.loads(json.dumps({**task, "example_id": 2})))
-
-
 # Files that were cut, or written by others
 
 RUN: dict[str, Any] = {
@@ -731,7 +698,3 @@ def test_runs_that_cannot_be_read_do_not_stop_the_search(tmp_path: Path, caplog:
     os.utime(tmp_path / "this" / "metadata.json", (0, 0))
     assert find_incomplete(tmp_path, settings) == tmp_path / "this"
     assert caplog.messages == [], "rows of other runs are not looked at where there is one to resume"
-
-
-def test_a_row_is_one_line() -> None:
-    assert "\n" not in row_line(small_row(SLOTS[0], completion=[{"role": "assistant", "content": "a\nb\u2028c\x85d"}]))
