@@ -46,11 +46,11 @@ def test_a_key_of_another_kind_is_named(row: dict[str, Any], problem: str) -> No
 
 
 OF_KIND: dict[str, list[Any]] = {
-    **dict.fromkeys(("metrics", "timing", "info"), [{}, {"a": []}]),
-    **dict.fromkeys(("token_usage", "human"), [{}, {"a": 0, "b": float("nan")}]),
-    **dict.fromkeys(("metrics_errors", "cleanup_errors"), [{}, {"a": ""}]),
-    **dict.fromkeys(("stop_condition", "fingerprint", "env_id", "error_chain", "long_error_chain", "task"), ["", "x"]),
-    **dict.fromkeys(("rollout", "seed"), [0, -1, 2**70]),
+    **{key: [{}, {"a": []}] for key in ("metrics", "timing", "info")},
+    **{key: [{}, {"a": 0, "b": float("nan")}] for key in ("token_usage", "human")},
+    **{key: [{}, {"a": ""}] for key in ("metrics_errors", "cleanup_errors")},
+    **{key: ["", "x"] for key in ("stop_condition", "fingerprint", "env_id", "error_chain", "long_error_chain", "task")},
+    **{key: [0, -1, 2**70] for key in ("rollout", "seed")},
     "ending": [str(ending) for ending in Ending],
     "error": ["", "x", {"error": ""}],
     "spent": [{"requests": 0, "input_tokens": 0.0, "output_tokens": 0, "cost": cost} for cost in (None, 0, 0.5)],
