@@ -353,12 +353,6 @@ def test_an_id_may_name_the_module_that_registers_it(tmp_path: Path, monkeypatch
         evaluate("sums_of_mine:Mien-v0", "oracle")
 
 
-def test_a_function_must_make_a_new_environment_each_time() -> None:
-    env = Sums()
-    with pytest.raises(ConfigurationError, match="the same one twice"):
-        evaluate(lambda: env, say)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,8 +17,6 @@ from vfgym.errors import InfraError
 from vfgym.messages import AssistantMessage, Response
 from vfgym.results import load_results
 from vfgym.runs import retries
-from vfgym.runs.engine import Engine, GroupJob, PlayedRollout
-from vfgym.runs.inputs import Example
 
 ROWS = [{"question": f"question {number}", "answer": str(number)} for number in range(4)]
 EVAL_ROWS = [{"question": f"eval {number}", "answer": str(number)} for number in range(3)]
@@ -259,70 +257,6 @@ async def test_on_start_says_how_far_an_earlier_run_went(tmp_path: Path) -> None
             on_start=lambda progress: starts.append((progress.done, progress.total)),
         )
     assert starts == [(0, 2), (2, 3)]
-
-
-# The engine
-
-
-class Numbers:
-    """Plays without an environment."""
-
-    def __init__(self, played: list[int]) -> None:
-        self.played = played
-
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
-        self.played.append(group.example.example_id)
-        await asyncio.sleep(0)
-        return PlayedRollout(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
-
-    async def close(self) -> None: ...
-
-
-def endless() -> Any:
-    place = 0
-    while True:
-        yield GroupJob(Example(place, place, 2, place), range(2))
-        place += 1
-
-
-async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_ahead() -> None:
-    played: list[int] = []
-
-    async def new_player() -> Numbers:
-        return Numbers(played)
-
-    engine = Engine(new_player, in_groups=True)
-    finished: AsyncIterator[GroupJob] = engine.finished(endless(), num_workers=3, most_waiting=2)
-    taken = []
-    async for group in finished:
-        taken.append(group.example.example_id)
-        assert len(group.played) == 2
-        for _ in range(50):  # whoever takes is slow
-            await asyncio.sleep(0)
-        assert max(played) <= len(taken) + 2 + 3
-        if len(taken) == 20:
-            break
-    await finished.aclose()  # type: ignore[attr-defined]
-    assert sorted(taken) == list(range(20))
-    so_far = len(played)
-    await asyncio.sleep(0.01)
-    assert len(played) == so_far
-
-
-async def test_what_a_player_raises_comes_out_of_the_groups() -> None:
-    class Broken(Numbers):
-        async def play(self, group: GroupJob, number: int) -> PlayedRollout:
-            if group.example.example_id == 3:
-                raise LookupError("a bug")
-            return await super().play(group, number)
-
-    async def new_player() -> Numbers:
-        return Broken([])
-
-    finished = Engine(new_player, in_groups=True).finished(endless(), 1)
-    assert [(await anext(finished)).example.example_id for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(LookupError, match="a bug"):
-        await anext(finished)
 
 
 # An author's own methods

@@ -1,4 +1,4 @@
-"""`evaluate(..., both_seats=True)`: every game for two is played from either seat, and the two rollouts are one observation."""
+"""Games for two are played from either seat, and the two rollouts are one observation (`evaluate(..., both_seats=True)`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,26 @@ from tests.wrappers.games.nim import NimEnv
 from vfgym import Rubric, SingleTurnEnv, State, evaluate, replay
 from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs, compare
+from vfgym.runs.inputs import Example
+from vfgym.runs.pairs import SeatPairs, find_pairs
 
 
 def played(env: Any, **kwargs: Any) -> GenerateOutputs:
     return evaluate(env, "random", **{"progress": False, "num_examples": 6, "both_seats": True, **kwargs})
+
+
+def test_two_rollouts_are_a_pair_with_one_seed_and_a_number_of_its_own() -> None:
+    pairs = SeatPairs(("white", "black"), pairs_per_example=2)
+    examples = [Example(70 + place, place, 4, place) for place in (0, 1, 2)]
+    rows = [pairs.of(example, number) for example in examples for number in range(4)]
+    assert [row["player"] for row in rows] == ["white", "black"] * 6
+    assert [row["pair"] for row in rows] == [pair for pair in range(6) for _ in range(2)]
+    seed_of = pairs.seed_of(lambda example, number: 100 * example.example_id + number)
+    assert [seed_of(examples[1], number) for number in range(4)] == [7100, 7100, 7101, 7101]
+
+
+def test_the_players_are_those_of_the_game_in_its_order() -> None:
+    assert find_pairs(NimEnv(), 3) == SeatPairs((0, 1), 3)
 
 
 def test_every_seed_is_played_once_from_each_seat() -> None:
