@@ -63,6 +63,7 @@ def test_tasks_without_end_are_played_as_far_as_was_asked() -> None:
         (tasks, (-1, 1, [2, 2]), "names an example twice"),
         (tasks, (-1, 1, [5]), "example_id"),
         (endless, (-1, 1), "have no end"),
+        (endless, (0, 1), "have no end"),
         (lambda: tasks([]), (-1, 1), "empty"),
     ],
 )
