@@ -22,10 +22,10 @@ def test_a_frozen_task_has_its_fields_as_messages() -> None:
     assert task == {"prompt": [{"role": "user", "content": "hi"}], "answer": "42", "more": 1, "other": 2}
 
 
-CHANGES_DICTS = {name: () for name in set(dir(dict)) - set(dir(types.MappingProxyType)) if name not in ("fromkeys", "__init__")}
+CHANGES_DICTS = {name: () for name in sorted({*dir(dict)} - {*dir(types.MappingProxyType)}) if name not in ("fromkeys", "__init__")}
 CHANGES_DICTS |= {"__setitem__": ("a", 1), "__delitem__": ("a",), "pop": ("a",), "setdefault": ("new", 1), "update": ({"a": 1},)}
 CHANGES_DICTS |= {"__ior__": ({"a": 1},)}
-CHANGES_LISTS = {name: () for name in set(dir(list)) - set(dir(tuple)) if name not in ("copy", "__reversed__")}
+CHANGES_LISTS = {name: () for name in sorted({*dir(list)} - {*dir(tuple)}) if name not in ("copy", "__reversed__")}
 CHANGES_LISTS |= {"__setitem__": (0, 1), "__delitem__": (0,), "append": (1,), "extend": ([1],), "insert": (0, 1), "remove": ("a",)}
 CHANGES_LISTS |= {"__iadd__": (["b"],), "__imul__": (2,)}
 
