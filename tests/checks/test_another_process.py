@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Words(vfgym.MultiTurnEnv):
 
 
 def only_here() -> Words:
-    if sys.argv[0] == "-c":
+    if os.environ["THE_LICENSED_PROCESS"] != str(os.getpid()):
         raise OSError("this machine is not licensed")
     return Words()
 
@@ -56,7 +56,8 @@ def test_the_order_of_a_set_is_another_one_elsewhere() -> None:
         replay(Words.Unordered)
 
 
-def test_an_environment_that_cannot_be_made_elsewhere_is_reported_with_its_error() -> None:
+def test_an_environment_that_cannot_be_made_elsewhere_is_reported_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_LICENSED_PROCESS", str(os.getpid()))
     with pytest.raises(Broken, match="another process could not play it: OSError: this machine is not licensed"):
         replay(only_here)
 

@@ -16,7 +16,7 @@ ABLATION = """
 id = "game"
 args = { max_turns = 5 }
 [ablation.sweep]
-rollouts_per_example = [0, 2]
+rollouts_per_example = [1, 2]
 [ablation.sweep.args]
 history = [1, 3]
 """
@@ -38,7 +38,7 @@ def read(directory: Path, text: str, **options: Any) -> list[dict[str, Any]]:
             ABLATION,
             [
                 {"env_id": "game", "env_args": {"max_turns": 5, "history": history}, "rollouts_per_example": rollouts}
-                for rollouts in (0, 2)
+                for rollouts in (1, 2)
                 for history in (1, 3)
             ],
         ),
@@ -63,7 +63,7 @@ def test_a_file_stands_for_its_evaluations(text: str, expected: list[dict[str, A
         ("[ablation]\nid = 'x'", r"ablation must be tables \[\[ablation\]\]"),
         ("[[evals]]\nid = 'x'", "there is no table or field 'evals'. Did you mean `eval`"),
         ('env_id = "x"\nnum_exmples = 3', "no field 'num_exmples'. Did you mean `num_examples`"),
-        ('env_id = "x"\nseed = "3"', "evals.toml: seed: "),
+        ('env_id = "x"\nseed = "3"', "evals.toml: seed must be an integer from 0"),
         ('env_id = "x"\nsplit = "test"', "split: .*'train' or 'eval'"),
         ('env_id = "x"\nnum_examples = 3\nexample_ids = [1]', "num_examples and example_ids say the same in two ways"),
         ('env_id = "x"\n[[eval]]\nid = "y"', "belongs into an"),
@@ -71,11 +71,11 @@ def test_a_file_stands_for_its_evaluations(text: str, expected: list[dict[str, A
         ('[[ablation]]\nid = "x"', "ablation 1 needs a table .* got None"),
         ('[[ablation]]\nid = "x"\nsweep = {}', "ablation 1 needs a table"),
         (ABLATION.replace("rollouts_per_example", "rollouts_per_exmple"), "a sweep has no field 'rollouts_per_exmple'. Did you mean"),
-        (ABLATION.replace("[0, 2]", "[]"), r"ablation 1, sweep: rollouts_per_example must be a list of values, got \[\]"),
+        (ABLATION.replace("[1, 2]", "[]"), r"ablation 1, sweep: rollouts_per_example must be a list of values, got \[\]"),
         (ABLATION.replace("[1, 3]", "1"), "ablation 1, sweep.args: history must be a list of values, got 1"),
         (ABLATION.replace("max_turns = 5", "history = 5"), "'history' is both fixed and in sweep.args"),
         (ABLATION.replace('id = "game"', 'id = "game"\nrollouts_per_example = 1'), "'rollouts_per_example' is both fixed and in sweep:"),
-        (ABLATION.replace("rollouts_per_example = [0, 2]", "env_args = [{}]"), "env_args are swept as a whole"),
+        (ABLATION.replace("rollouts_per_example = [1, 2]", "env_args = [{}]"), "env_args are swept as a whole"),
         (ABLATION.replace("{ max_turns = 5 }", "5"), "env_args must be a table, got 5"),
         (
             '[[ablation]]\nid = "x"\n[ablation.sweep]\nargs = 3\nseed = [1]',

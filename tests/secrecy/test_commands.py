@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.commands import run_module, run_vfgym
+from tests.commands import run_module
 from tests.programs import SECONDS
 from tests.secrecy.hostile_server import hostile_server
 from tests.secrecy.planted import hits, hits_in_files, key, sampling_args, with_query, with_user
@@ -88,11 +88,7 @@ def _variables(workspace: Path, judge_url: str) -> dict[str, str]:
 def run(command: Sequence[str], workspace: Path, judge_url: str, code: int) -> str:
     """Run a command, and return what it printed."""
     module, *arguments = command
-    variables = _variables(workspace, judge_url)
-    if module == "vfgym":
-        done = run_vfgym(*arguments, exit_code=code, **variables)
-    else:
-        done = run_module(module, *arguments, exit_code=code, **variables)
+    done = run_module(module, *arguments, exit_code=code, **_variables(workspace, judge_url))
     return done.stdout + done.stderr
 
 

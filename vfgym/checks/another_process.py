@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from vfgym.bounded_json import parse_json
 from vfgym.checks.comparison import Broken
 from vfgym.checks.environment import CheckedEnvironment
 from vfgym.checks.episodes import expect_same_episodes, record_episodes
@@ -69,7 +70,7 @@ def replays_elsewhere(checked: CheckedEnvironment, source: _Source) -> str:
     if process.returncode:
         lines = process.stderr.strip().splitlines() or [f"it exited with {process.returncode}"]
         raise Broken(f"another process could not play it: {lines[-1]}")
-    there = json.loads(process.stdout.rpartition("\n")[2])
+    there = parse_json(process.stdout.rpartition("\n")[2])
     expect_same_episodes(here, there, "this process and one with another hash seed")
     return f"{len(here)} episodes"
 

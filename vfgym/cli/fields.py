@@ -84,14 +84,14 @@ class TableFields(BaseModel):
     @classmethod
     def _describe(cls, problem: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         """Return what is wrong with a field, by the name that it was given."""
-        own = problem.get("ctx", {}).get("error")
-        if isinstance(own, ConfigurationError):  # which names the field, and what it may be
-            return str(own)
         field, *inside = problem["loc"]
         name = next((name for name in given if cls.spellings.get(name, name) == field), field)
         place = ".".join(map(str, (name, *inside)))
         if problem["type"] == "missing":
             return f"{place} is missing"
+        own = problem.get("ctx", {}).get("error")
+        if isinstance(own, ConfigurationError):  # which says what the field may be, and what it got; most begin with its name
+            return str(own) if str(own).startswith(str(field)) else f"{place}: {own}"
         value = problem["input"]
         got = type(value).__name__ if field in cls.hidden else excerpt(with_secrets({field: value})[field], 80)
         message = "must be a table" if problem["type"] == "dict_type" else problem["msg"]
