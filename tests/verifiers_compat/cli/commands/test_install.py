@@ -237,11 +237,12 @@ def test_an_environment_is_made_installed_and_evaluated(workspace: Path, vf_eval
     """In a Python of its own, by the programs themselves; nothing needs a network."""
     python = make_environment(workspace / "venv")
     offline = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PATH": os.defpath}  # no uv; pip reads "0" as "do not isolate"
-    file = write_project("word_count", Path("environments")) / "pyproject.toml"
+    file = write_project("summed_words", Path("environments")) / "pyproject.toml"
     file.write_text(file.read_text().replace("dependencies = [", 'dependencies = ["verifiers>=0.1.9", "rich", ').replace("= 3", "= 2"))
-    done = vf_eval("word-count", "-m", "none")
-    assert (done.code, "Install it with: vf-install word-count" in done.err) == (1, True)
-    done = run_module(install.__name__, "word-count", python=python, **offline)
+    done = vf_eval("summed-words", "-m", "none")
+    assert done.code == 1
+    assert "Install it with: vf-install summed-words" in done.err
+    done = run_module(install.__name__, "summed-words", python=python, **offline)
     assert "left out  verifiers>=0.1.9" in done.stdout
 
     def adds(request: Any) -> str:
@@ -249,8 +250,8 @@ def test_an_environment_is_made_installed_and_evaluated(workspace: Path, vf_eval
         return f"<answer>{int(words[-3]) + int(words[-1])}</answer>"
 
     with ModelServer({"adds": adds}) as server:
-        command = ("word-count", "-m", "adds", "-b", server.openai_url, "-s")
+        command = ("summed-words", "-m", "adds", "-b", server.openai_url, "-s")
         done = run_module("verifiers_compat.cli.commands.eval", *command, python=python)
         assert "reward: avg - 1.000, std - 0.000" in done.stdout
         assert server.num_requests == 10  # as the environment's own pyproject.toml says
-    assert len(list(Path("environments/word_count/outputs/evals").glob("*/*/results.jsonl"))) == 1
+    assert len(list(Path("environments/summed_words/outputs/evals").glob("*/*/results.jsonl"))) == 1
