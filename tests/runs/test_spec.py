@@ -100,10 +100,9 @@ def test_type_checkers_know_the_same_arguments() -> None:
 async def test_evaluate_plays_by_each_setting(setting: tuple[str, Any, Any, Any], tmp_path: Path) -> None:
     """With the number of tasks, so that it ends soon: what is passed on stands in the run's own metadata, as it was said."""
     name, argument, _, kept = setting
-    if name == "both_seats":
-        pytest.skip("a game for one player has one seat")
+    game = "textarena/TicTacToe-v0" if name == "both_seats" else GAME
     few = {"num_examples": 2} if name == "shard" else {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
-    outputs = await aevaluate(GAME, "random", progress=False, **{**few, name: argument})  # type: ignore[arg-type]
+    outputs = await aevaluate(game, "random", progress=False, **{**few, name: argument})  # type: ignore[arg-type]
     assert outputs["metadata"]["spec"][name] == kept
 
 
@@ -246,6 +245,32 @@ def test_a_spec_is_played_as_its_arguments_would_be(tmp_path: Path) -> None:
     assert {name: value for name, value in again["metadata"].items() if name not in untimed} == {
         name: value for name, value in first["metadata"].items() if name not in untimed
     }
+
+
+@pytest.mark.parametrize("ends", ["at once", "in play", "well"])
+def test_who_was_made_for_a_spec_is_closed_however_it_ends(ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    class Held:
+        def for_episode(self, env: Any) -> Any:
+            if ends == "in play":
+                raise OSError("broken off")
+            return lambda observation, info: "left"
+
+        def as_spec(self) -> None:
+            return None
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(RunSpec, "make_agent", lambda spec: Held())
+    spec = RunSpec(env_id="no-such-id" if ends == "at once" else GAME, agent="held", num_examples=1, limits_each={"turns": 1})
+    if ends == "well":
+        evaluate(spec, progress=False)
+    else:
+        with pytest.raises((ConfigurationError, OSError)):
+            evaluate(spec, progress=False)
+    assert len(closed) == 1
 
 
 def test_a_spec_says_everything_itself() -> None:

@@ -90,16 +90,32 @@ async def aevaluate(
         vfgym.agents.EndOfInput: If a human ended the input.
     """
     _check_resume(resume, redo_errors, results_path)
-    spec: RunSpec | None = None
-    made: Agent | None = None
-    how: RunSettings
-    if isinstance(env, RunSpec):
-        how = spec = _without_others(env, {"env_id": env_id, "model": model, "env_args": env_args, **settings})
-        env, env_args, model = spec.env_id, spec.env_args, spec.name
-        if agent is None:
-            agent = made = spec.make_agent()
-    elif agent is None:
+    if isinstance(env, RunSpec) and agent is None:
+        made = env.make_agent()
+        try:
+            return await aevaluate(
+                env,
+                made,
+                env_id=env_id,
+                model=model,
+                env_args=env_args,
+                results_path=results_path,
+                save_results=save_results,
+                resume=resume,
+                redo_errors=redo_errors,
+                progress=progress,
+                on_start=on_start,
+                on_progress=on_progress,
+                **settings,
+            )
+        finally:
+            await close_agent(made)
+    if agent is None:
         raise ConfigurationError("say who plays: give an agent, such as 'random', or a function (observation, info) -> message")
+    spec: RunSpec | None = None
+    if isinstance(env, RunSpec):
+        how: RunSettings = (spec := _without_others(env, {"env_id": env_id, "model": model, "env_args": env_args, **settings}))
+        env, env_args, model = spec.env_id, spec.env_args, spec.name
     else:
         how = RunSettings.of({**settings}, "evaluate()")
     given, agent = agent, as_agent(agent)
@@ -177,8 +193,6 @@ async def aevaluate(
             return recorder.finish(await spending.play(engine.play(groups, num_workers, recorder.add)))
     finally:
         await bridge(replicas.close)
-        if made is not None:
-            await close_agent(made)
 
 
 evaluate = blocking(aevaluate, "evaluate")
