@@ -37,6 +37,18 @@ def play_inner() -> tuple[int, str]:
                 return turns, info["stop_condition"]
 
 
+async def play_inner_async() -> tuple[int, str]:
+    """Do what `play_inner` does, in async code."""
+    env = Counting()
+    await env.areset()
+    for turn in range(1, 2 * INNER_TURNS):
+        _, _, terminated, truncated, info = await env.astep(str(turn))
+        if terminated or truncated:
+            await env.aclose()
+            return turn, info["stop_condition"]
+    raise AssertionError("it has no end")
+
+
 WHOLE = (INNER_TURNS, "max_turns_reached")
 
 
@@ -149,6 +161,25 @@ def test_what_nested_play_spends_counts_for_the_run() -> None:
     results = evaluate(Counting(), agent, limits={"requests": 7}, progress=False)
     assert results["metadata"]["stopped_by"]["limit"] == "requests"
     assert inner.calls == 7
+
+
+@pytest.mark.parametrize("goes_on", ["by itself", "by the library's loop"])
+def test_a_rollout_of_its_authors_own_plays_another_environment(goes_on: str) -> None:
+    played = []
+
+    class Own(Counting):
+        async def rollout(self, input: Any, client: Any, model: Any, sampling_args: Any = None) -> Any:
+            played.append(await play_inner_async())
+            if goes_on != "by itself":
+                return await super().rollout(input, client, model, sampling_args)
+            state = await self.init_state(input, client, model, sampling_args)
+            for _ in range(INNER_TURNS):
+                await self.get_model_response(state, state["prompt"])
+            return state
+
+    (row,) = evaluate(Own(), lambda observation, info: "on", limits_each={"turns": 2}, progress=False)["outputs"]
+    assert played == [WHOLE]
+    assert (row["stop_condition"], row["ending"]) == ("limit_reached", "cut")
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -23,6 +23,7 @@ from vfgym.episode.definition import Definition
 from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
+from vfgym.limits import rollout_meter
 from vfgym.messages import Message, Response, as_messages
 from vfgym.reseeding import SeededNumbers
 from vfgym.state import State, make_placeholder_state
@@ -170,6 +171,9 @@ class InvertedEpisode(BaseEpisode):
             raise
         self.state.begin(*self._player)
         self._began = time.time()
+        limit = rollout_meter.get()
+        if limit is not None:  # before the rollout, which may play other environments, or the library's own loop in place of this episode
+            limit.claim(self.definition, self.definition)
         yield from self._to_next_prompt(self._start, task, model, sampling_args)
 
     def advance(self, response: Response) -> Steps[None]:
