@@ -27,13 +27,24 @@ ROWS = [{"question": f"{number}?", "answer": str(number)} for number in range(4)
 def test_the_settings_say_what_is_played(settings: dict[str, Any], ids: list[int], rollouts: int) -> None:
     env = SingleTurnEnv(ROWS, eval_dataset=ROWS[:2])
     planned = plan_tasks(env, RunSettings(**settings))
-    assert [example.example_id for example in planned.examples()] == ids
-    assert (planned.rollouts_per_example, planned.num_rollouts) == (rollouts, rollouts * len(ids))
+    assert [group.example.example_id for group in planned.groups] == ids
+    assert [len(group.numbers) for group in planned.groups] == [rollouts] * len(ids)
+    assert (planned.num_examples, planned.num_rollouts) == (len(ids), rollouts * len(ids))
+
+
+def test_of_a_part_only_what_is_in_it_is_planned() -> None:
+    env = SingleTurnEnv(ROWS)
+    parts = [plan_tasks(env, RunSettings(rollouts_per_example=3, shard=(number, 5))) for number in range(5)]
+    assert [part.num_rollouts for part in parts] == [3, 3, 2, 2, 2]
+    together = plan_tasks(env, RunSettings(rollouts_per_example=3, shard=(1, 3), independent_scoring=False))
+    assert [list(group.numbers) for group in together.groups] == [[0, 1, 2]]
+    with pytest.raises(ConfigurationError, match="nothing to play in shard 4 of 5"):
+        plan_tasks(env, RunSettings(rollouts_per_example=3, shard=(4, 5), independent_scoring=False))
 
 
 def test_each_game_from_both_seats_is_two_rollouts() -> None:
     planned = plan_tasks(NimEnv(), RunSettings(num_examples=3, rollouts_per_example=2, both_seats=True))
-    assert (planned.rollouts_per_example, planned.num_rollouts) == (4, 12)
+    assert [len(group.numbers) for group in planned.groups] == [4, 4, 4]
     with pytest.raises(ConfigurationError, match="not a game for several"):
         plan_tasks(SingleTurnEnv(ROWS), RunSettings(both_seats=True))
 

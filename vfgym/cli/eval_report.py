@@ -22,7 +22,7 @@ from vfgym.results.files import metadata_as_written
 from vfgym.results.intervals import format_estimate
 from vfgym.results.reducing import reduce_rollouts
 from vfgym.results.statistics import planned_rollouts
-from vfgym.runs.inputs import TaskInputs
+from vfgym.runs.planning import Plan
 
 
 class FinishedRun(NamedTuple):
@@ -35,7 +35,7 @@ class FinishedRun(NamedTuple):
 # What would be played
 
 
-def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[TaskInputs], *, as_json: bool) -> None:
+def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[Plan], *, as_json: bool) -> None:
     """Print what runs would play."""
     rollouts = sum(each.num_rollouts for each in inputs)
     if as_json:
@@ -52,7 +52,7 @@ def print_plan(runs: Sequence[PlannedRun], inputs: Sequence[TaskInputs], *, as_j
     echo(wrap_text(f"{len(runs)} run(s), {rollouts} rollout(s) would be played; nothing was asked or written"))
 
 
-def _planned(run: PlannedRun, inputs: TaskInputs) -> dict[str, Any]:
+def _planned(run: PlannedRun, inputs: Plan) -> dict[str, Any]:
     return {
         "title": run.title,
         "env_id": run.spec.env_id,

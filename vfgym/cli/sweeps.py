@@ -18,8 +18,7 @@ from vfgym.clients import EndpointClientConfig
 from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import redact_data
 from vfgym.results.plain_json import json_text
-from vfgym.runs.inputs import TaskInputs
-from vfgym.runs.planning import plan_tasks
+from vfgym.runs.planning import Plan, plan_tasks
 from vfgym.runs.spec import RunSpec, close_agent
 
 
@@ -219,13 +218,13 @@ def _fits(title: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(title.lower(), wanted.lower())
 
 
-def plan_inputs(runs: Iterable[PlannedRun]) -> list[TaskInputs]:
+def plan_inputs(runs: Iterable[PlannedRun]) -> list[Plan]:
     """Return what each of the runs plays. Their environments are made for that, and closed: one that cannot be made is found out now.
 
     Raises:
         ConfigurationError: If an environment cannot be made, or does not have such tasks.
     """
-    planned: dict[str, TaskInputs] = {}
+    planned: dict[str, Plan] = {}
     inputs = []
     for run in runs:
         key = run.played

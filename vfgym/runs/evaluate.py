@@ -128,7 +128,7 @@ async def aevaluate(
     try:
         spec = spec or describe(env, given, agent, env_args, model, how)
         definition = await bridge(replicas.open, env, dict(env_args or {}))
-        in_groups = _scores_in_groups(definition, how.independent_scoring)
+        in_groups = scores_in_groups(definition, how.independent_scoring)
         pairs = await bridge(find_pairs, definition, rollouts_per_example) if how.both_seats else None
         rollouts_per_example *= 1 if pairs is None else 2
         inputs = await bridge(find_inputs, definition, how.split, how.num_examples, rollouts_per_example, how.example_ids)
@@ -154,9 +154,7 @@ async def aevaluate(
             spec=None if spec is None else spec.to_json(),
         )
         fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
-        groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
-        if how.shard is not None:
-            groups = part_of(groups, how.shard, together=rollouts_per_example if in_groups else 1 if pairs is None else 2)
+        groups = groups_of(inputs, how, in_groups=in_groups)
         num_rollouts = sum(len(group.numbers) for group in groups)
         run = dataclasses.replace(run, shard=how.shard, num_rollouts=num_rollouts)
         earlier = None
@@ -236,6 +234,18 @@ def _identity(definition: ChatEnv, agent: Agent, env_id: str | None, env_args: d
     }
 
 
+def groups_of(inputs: TaskInputs, how: RunSettings, *, in_groups: bool) -> list[GroupJob]:
+    """Return what a run plays, or a part of it.
+
+    Raises:
+        ConfigurationError: If there is nothing in the part.
+    """
+    groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
+    if how.shard is None:
+        return groups
+    return part_of(groups, how.shard, together=inputs.rollouts_per_example if in_groups else 2 if how.both_seats else 1)
+
+
 def part_of(groups: list[GroupJob], shard: tuple[int, int], together: int) -> list[GroupJob]:
     """Return the groups of one part of a run, each with the numbers that belong to it.
 
@@ -258,7 +268,7 @@ def part_of(groups: list[GroupJob], shard: tuple[int, int], together: int) -> li
     return part
 
 
-def _scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> bool:
+def scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> bool:
     """Say whether the rollouts of an example are scored together."""
     if independent_scoring and definition.requires_group_rollouts:
         names = ", ".join(definition.rubric.group_function_names)
