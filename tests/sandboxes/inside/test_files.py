@@ -21,24 +21,24 @@ def below(tmp_path: Path) -> Files:
     """Files below a folder of the host, as an unsafe sandbox has them."""
     (tmp_path / "root").mkdir()
     (tmp_path / "secret").write_text("secret")
-    return Files(str(tmp_path / "root"), "/work", ["/logs"])
+    return Files(str(tmp_path / "root"), "/home", ["/logs"])
 
 
 def test_paths_are_relative_to_the_working_directory_or_absolute_below_the_root(below: Files, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert below.find("a/b") == f"{root}/work/a/b"
+    assert below.find("a/b") == f"{root}/home/a/b"
     assert below.find("/a/b") == f"{root}/a/b"
-    assert below.find("../x") == f"{root}/work/../x", "which is in the root"
+    assert below.find("../x") == f"{root}/home/../x", "which is in the root"
     assert below.find("/../../x") == f"{root}/x", "nothing is above /"
-    assert (root / "work").is_dir()
+    assert (root / "home").is_dir()
     assert (root / "logs").is_dir()
     whole = Files("/", str(tmp_path / "made"))
     assert (whole.find("a"), whole.find("/etc/passwd")) == (f"{tmp_path}/made/a", "/etc/passwd")
 
 
 def test_what_leads_out_of_the_root_is_not_there(below: Files, tmp_path: Path) -> None:
-    (tmp_path / "root" / "work" / "link").symlink_to(tmp_path)
-    for path in ("../../secret", "link/secret", "/work/link/secret"):
+    (tmp_path / "root" / "home" / "link").symlink_to(tmp_path)
+    for path in ("../../secret", "link/secret", "/home/link/secret"):
         for operation in (lambda path: below.read(path, 0, 9), lambda path: below.write(path, "", False, None), below.clear):
             with pytest.raises(FileNotFoundError):
                 operation(path)
@@ -56,12 +56,12 @@ def test_a_file_is_written_added_to_and_read_in_parts(below: Files, tmp_path: Pa
     assert below.read("a/b.txt", 6, 2) == {"data": encoded(b"yo"), "size": 9, "mode": 0o640}
     assert below.read("a/b.txt", 9, 5)["data"] == ""
     below.write("a/b.txt", encoded(b""), False, 0)
-    assert (tmp_path / "root/work/a/b.txt").stat().st_size == 0
-    assert (tmp_path / "root/work/a/b.txt").stat().st_mode & 0o777 == 0, "a mode of 0 is one"
+    assert (tmp_path / "root/home/a/b.txt").stat().st_size == 0
+    assert (tmp_path / "root/home/a/b.txt").stat().st_mode & 0o777 == 0, "a mode of 0 is one"
 
 
 def test_what_is_not_a_regular_file_is_neither_read_nor_written(below: Files, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "root/work/pipe")
+    os.mkfifo(tmp_path / "root/home/pipe")
     with pytest.raises(IsADirectoryError):
         below.read("/logs", 0, 9)
     with pytest.raises(OSError, match="Not a regular file"):
@@ -75,21 +75,21 @@ def test_what_is_not_a_regular_file_is_neither_read_nor_written(below: Files, tm
 def test_folders_and_links_are_made(below: Files, tmp_path: Path) -> None:
     for _ in range(2):
         below.make_folder("x/y", 0o700)
-    assert (tmp_path / "root/work/x/y").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "root/home/x/y").stat().st_mode & 0o777 == 0o700
     below.make_folder("x/z", None)
     below.make_link("x/link", "../nowhere")
-    assert os.readlink(tmp_path / "root/work/x/link") == "../nowhere"
+    assert os.readlink(tmp_path / "root/home/x/link") == "../nowhere"
 
 
 def test_a_folder_is_emptied_and_anything_else_removed(below: Files, tmp_path: Path) -> None:
-    work = tmp_path / "root/work"
+    home = tmp_path / "root/home"
     below.write("full/a/b", "", False, None)
     below.write("file", "", False, None)
-    (work / "dangling").symlink_to("nowhere")
+    (home / "dangling").symlink_to("nowhere")
     for path in ("full", "file", "dangling", "not-there"):
         below.clear(path)
-    assert [each.name for each in work.iterdir()] == ["full"]
-    assert list((work / "full").iterdir()) == []
+    assert [each.name for each in home.iterdir()] == ["full"]
+    assert list((home / "full").iterdir()) == []
 
 
 def test_a_walk_names_more_than_it_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
