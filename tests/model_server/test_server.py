@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import anthropic
@@ -200,3 +203,15 @@ def test_a_thread_that_could_not_listen_is_forgotten() -> None:
             server.close()
     with server:
         assert server.is_running
+
+
+def test_a_server_that_is_closed_as_somebody_connects_closes_their_connection_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: lost.append(str(unraisable.exc_value)))
+    for _ in range(10):
+        with ModelServer() as server:
+            connection = socket.create_connection(("127.0.0.1", urlsplit(server.url).port))
+        connection.close()
+        del server
+        gc.collect()
+    assert lost == []

@@ -138,6 +138,9 @@ class ModelServer:
         if runner is None:
             return
         self._address = None
+        await asyncio.sleep(
+            0
+        )  # who was just accepted gets a connection, which is closed: Python 3.11 forgets it where the server closes first
         await runner.cleanup()
 
     def start_thread(self) -> None:
