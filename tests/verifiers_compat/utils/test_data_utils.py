@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from verifiers_compat.utils.data_utils import (
 
 
 @pytest.fixture(autouse=True)
-def _quiet_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _quiet_and_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Datasets show no progress bars, and cache nothing outside of the test."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     datasets.disable_progress_bars()
+    yield
+    datasets.enable_progress_bars()
 
 
 def _dataset(*rows: dict[str, Any]) -> datasets.Dataset:
