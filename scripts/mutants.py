@@ -1,11 +1,13 @@
 """Plant faults in modules drawn by chance, one at a time, and see which of them the tests find.
 
 usage: python scripts/mutants.py [--changed [REF] | --module PATH ...] [--seed S] [--modules 40] [--mutants 200] [--own | --suite]
-                                 [--json FILE] [--jobs 1] [--seconds N]
+                                 [--map FOLDER] [--json FILE] [--jobs 1] [--seconds N]
 
 Each fault (a mutant) is shown first to the tests of its module's own file, then to those of its folder, then, with ``--suite``, to the
-quick suite. A table says for each room how many were found where. What survives is printed with its diff: it wants a test, or, where
-nothing can be seen of it, a mark in ``equivalent_mutants.toml``. Faults are planted in a copy of the working tree, never in itself.
+quick suite. With ``--map`` (notes of ``scripts/mutation/coverage_map.py``) the tests that run its line come first in each stage; of the
+suite they are all that is shown, if there are any. A table says for each room how many were found where. What survives is printed with
+its diff: it wants a test, or, where nothing can be seen of it, a mark in ``equivalent_mutants.toml``. Faults are planted in a copy of the
+working tree, never in itself.
 
 cosmic-ray finds the places and edits the source (``pip install -e '.[dev]'`` has it), so signatures, pickles and whatever else is read of a
 function stay what they are; mutmut puts functions of its own in their place, and asks which mutant runs at each call.
@@ -41,6 +43,7 @@ from cosmic_ray.ast import ast_nodes, get_ast  # noqa: E402
 from cosmic_ray.mutating import mutate_code  # noqa: E402
 
 from scripts.mutation.copies import Copy, Run, copied  # noqa: E402
+from scripts.mutation.coverage_map import CoverageMap  # noqa: E402
 from scripts.mutation.operators import OPERATORS, is_mutable  # noqa: E402
 
 PACKAGES = ("vfgym", "verifiers_compat")
@@ -130,8 +133,9 @@ class Result:
 class Project:
     """A repository: packages, and tests that mirror them."""
 
-    def __init__(self, root: Path, packages: Sequence[str] = PACKAGES) -> None:
+    def __init__(self, root: Path, packages: Sequence[str] = PACKAGES, covering: CoverageMap | None = None) -> None:
         self.root = root
+        self.covering = covering
         self.packages = tuple(package for package in packages if (root / package).is_dir())
 
     def list_modules(self) -> list[str]:
@@ -176,6 +180,38 @@ class Project:
         """Return what pytest is asked to run in a stage; nothing where there is nothing."""
         own = self.own_tests(module)
         return {"own": (own,) if own else (), "folder": self.folder_tests(module), "suite": SUITE}[stage]
+
+    def rounds(self, mutant: Mutant, stage: str) -> Iterator[tuple[str, ...]]:
+        """Yield what pytest is asked to run in a stage, one after the other."""
+        tests = self.tests(mutant.module, stage)
+        if tests and self.covering is not None:
+            own = self.own_tests(mutant.module)
+            places = {"own": (own,), "folder": tests, "suite": ("tests",)}[stage]
+            covering = [
+                test
+                for test in self.covering.tests_of(mutant.module, list_statement(mutant.source, mutant.line))
+                if (file := test.partition("::")[0]) != own or stage == "own"
+                if any(place and Path(file).is_relative_to(place) for place in places) and (self.root / file).is_file()
+            ]
+            if covering:
+                yield tuple(covering)
+                if stage == "suite":
+                    return
+        if tests:
+            yield tests
+
+
+def list_statement(source: str, line: int) -> range:
+    """Return the lines of the statement that a line belongs to: of one that has a body, those before it."""
+    lines = range(line, line + 1)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            body = getattr(node, "body", None)
+            first = node.pattern.lineno if isinstance(node, ast.match_case) else node.lineno
+            last = (body[0].lineno - 1 if body else getattr(node, "end_lineno", None)) or first
+            if first <= line <= last:
+                lines = range(first, last + 1)  # ast.walk comes to what is inside later
+    return lines
 
 
 def find_places(source: str) -> list[Place]:
@@ -298,9 +334,8 @@ def find_changed_lines(project: Project, reference: str) -> dict[str, set[int]]:
 def try_mutant(project: Project, copy: Copy, mutant: Mutant, stages: Sequence[str]) -> Result:
     """Plant a fault and run the tests, one stage after the other, until one finds it."""
     own_file = project.own_tests(mutant.module) is not None
-    for stage in stages:
-        tests = project.tests(mutant.module, stage)
-        if not tests or (unmutated := copy.run_unmutated(tests)).code == 5:
+    for stage, tests in ((each, tests) for each in stages for tests in project.rounds(mutant, each)):
+        if (unmutated := copy.run_unmutated(tests)).code == 5:
             continue  # no tests
         if not unmutated.passed:
             return Result(mutant, None, own_file=own_file, failing=f"{' '.join(tests)}: {last_words(unmutated)}")
@@ -343,7 +378,7 @@ def try_mutants(
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
 
     def work(copy: Copy) -> None:
-        copied_project = Project(copy.root, project.packages)  # files of the working tree come and go meanwhile
+        copied_project = Project(copy.root, project.packages, project.covering)  # files of the working tree come and go meanwhile
         try:
             while time.monotonic() < ends:
                 for mutant in waiting.get_nowait():
@@ -460,6 +495,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--own", action="store_true", help="run the tests of the module's own file only")
     depth.add_argument("--suite", action="store_true", help="show what survives its folder's tests to the quick suite")
+    parser.add_argument("--map", type=Path, metavar="FOLDER", help="notes of which tests run which lines")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what became of each mutant to a file")
     parser.add_argument("--jobs", type=int, default=1, help="copies that work at a time")
     parser.add_argument("--seconds", type=float, help="begin no mutant after so many seconds")
@@ -469,7 +505,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Plant faults and print what became of them; return 1 where tests fail without any fault, else 0."""
     options = parse_options(arguments)
-    project = Project(root)
+    project = Project(root, covering=CoverageMap(options.map, root) if options.map else None)
     options.seed = options.seed or git(root, "rev-parse", "HEAD").strip()
     stages = STAGES[:1] if options.own else STAGES if options.suite else STAGES[:2]
     marks = read_marks(root)
