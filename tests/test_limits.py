@@ -16,21 +16,10 @@ from tests.models import InOrder, answer
 from vfgym import Client, ClientConfig, Response, UserMessage
 from vfgym.aio.background import wait
 from vfgym.clients import resolve_client
-from vfgym.clients.asking import cached
-from vfgym.clients.cache import ResponseCache, opened
+from vfgym.clients.cache import RequestKeys, ResponseCache, opened
+from vfgym.context import given
 from vfgym.errors import ConfigurationError, LimitReached, ModelError
-from vfgym.limits import (
-    Meter,
-    RolloutLimits,
-    RolloutMeter,
-    Spending,
-    SpendingLimits,
-    measured_by,
-    meters_in_force,
-    prices_in_force,
-    raise_if_refused,
-    refuse_if_used_up,
-)
+from vfgym.limits import Meter, RolloutLimits, RolloutMeter, Spending, SpendingLimits, prices_in_force
 from vfgym.messages import Message, Usage
 from vfgym.model_server import ModelServer
 from vfgym.prices import PriceTable
@@ -227,7 +216,7 @@ async def test_a_client_with_a_model_of_its_own_is_counted_and_priced_by_that(ma
         await client.get_response([UserMessage("?")])
     with opened(ResponseCache(tmp_path / "answers.sqlite")) as kept:
         for question in ({}, {"model": name}, {}):
-            with cached(kept):
+            with given(keys=RequestKeys(kept, 0)):
                 await client.get_response([UserMessage("?")], **question)
     assert len(client.asked) == 3, "who is asked by default is the same model as who is asked by that name"
 
@@ -320,8 +309,8 @@ def test_a_limit_is_used_up_by_what_it_allows(name: str, less: dict[str, Any], a
     """Each limit counts what it names, and its error says what was allowed and what was used."""
     limits, prices = SpendingLimits(**TEN), PriceTable.of(PRICES)
     assert Meter(limits, prices, spent=spent(**less)).find_used_up() is None
-    for given, used in ((all_of_it, 10), (more, 12)):
-        error = Meter(limits, prices, spent=spent(**given)).find_used_up()
+    for amounts, used in ((all_of_it, 10), (more, 12)):
+        error = Meter(limits, prices, spent=spent(**amounts)).find_used_up()
         assert error is not None
         assert (error.limit, error.allowed, error.used) == (name, 10, used)
         others = SpendingLimits(**{other: value for other, value in TEN.items() if other != name})
@@ -378,24 +367,6 @@ def test_what_was_refused_first_is_what_is_said_from_then_on() -> None:
     meter.is_over = True
     meter.begin("scripted")
     meter.begin_again()
-
-
-def test_meters_in_force_refuse_what_begins_and_say_so_again() -> None:
-    outer, inner = Meter(SpendingLimits()), Meter(SpendingLimits(requests=1), spent=spent(requests=1))
-    with measured_by(outer):
-        refuse_if_used_up()
-        with measured_by(inner):
-            assert meters_in_force() == (outer, inner)
-            raise_if_refused()
-            with pytest.raises(LimitReached, match="requests is used up: 1 of 1"):
-                refuse_if_used_up()
-            with pytest.raises(LimitReached, match="requests is used up: 1 of 1"):
-                raise_if_refused()
-        raise_if_refused()
-        with pytest.raises(KeyError), measured_by(inner):
-            raise KeyError
-        assert meters_in_force() == (outer,)
-    assert meters_in_force() == ()
 
 
 def test_requests_under_way_count_until_they_end() -> None:

@@ -7,17 +7,16 @@ and `count` here: no request begins where a limit is used up, so what is spent b
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Self, cast
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, cast
 
+from vfgym.context import given, in_force
 from vfgym.errors import ConfigurationError, LimitReached, did_you_mean
 from vfgym.messages.responses import is_token_count
 from vfgym.prices import PriceTable
@@ -144,7 +143,7 @@ class Spending:
         """Tokens of prompts and answers."""
         return self.input_tokens + self.output_tokens
 
-    def add(self, other: Spending, share: float = 1.0, requests: int | None = None) -> None:
+    def add(self, other: Spending, share: float = 1, requests: int | None = None) -> None:
         """Add what was spent elsewhere.
 
         Args:
@@ -160,6 +159,10 @@ class Spending:
         self.abandoned += other.abandoned
 
 
+Report: TypeAlias = Callable[[Spending], None]
+"""Is told what was spent."""
+
+
 class Meter:
     """Counts what is spent where it is in force, and says when a limit is used up."""
 
@@ -171,6 +174,7 @@ class Meter:
         spent: Spending | None = None,
         seconds: float = 0.0,
         counts_failed_requests: bool = True,
+        report: Report | None = None,
     ) -> None:
         """Begin to count.
 
@@ -180,6 +184,7 @@ class Meter:
             spent: What was spent before.
             seconds: The time that passed before.
             counts_failed_requests: Whether a request that failed is an error; else errors are counted by somebody else.
+            report: Called with what each request spent, as it is counted: whoever counts for several processes is told so.
 
         Raises:
             ConfigurationError: If cost is limited, and there are no prices.
@@ -195,6 +200,7 @@ class Meter:
         """Whether it refuses nothing any more."""
         self._failure: ConfigurationError | None = None
         self._counts_failed_requests = counts_failed_requests
+        self._report = report
         self._began = time.monotonic() - seconds
         self._under_way = 0
         self._lock = threading.Lock()
@@ -282,7 +288,7 @@ class Meter:
             LimitReached: If a limit is used up.
         """
         with self._lock:
-            self.spent.requests += 1
+            self._add(Spending(1))
             if not self.is_over:
                 self.refuse_if_used_up()
                 if self.limits.requests is not None and self.spent.requests + self._under_way > self.limits.requests:
@@ -296,14 +302,12 @@ class Meter:
     def count_failure(self) -> None:
         """Count a request that failed; nobody says what it cost."""
         with self._lock:
-            self.spent.requests += 1
-            self.spent.errors += self._counts_failed_requests
+            self._add(Spending(1, errors=int(self._counts_failed_requests)))
 
     def count_given_up(self) -> None:
         """Count a request that was cancelled while it was under way; nobody says what it cost."""
         with self._lock:
-            self.spent.requests += 1
-            self.spent.abandoned += 1
+            self._add(Spending(1, abandoned=1))
 
     def count_cached(self, usage: Any) -> None:
         """Take note of an answer that came out of a cache, and so cost nothing."""
@@ -322,10 +326,8 @@ class Meter:
         price = None if self.prices is None else self.prices.get(model)
         tokens = _tokens_of(usage)
         with self._lock:
-            spent = self.spent
-            spent.requests += 1
+            self._add(Spending(1, *(tokens or (0, 0)), None if price is None or tokens is None else price.cost(*tokens)))
             if tokens is None:
-                spent.cost = None
                 limited = next((name for name in ("tokens", "cost") if getattr(self.limits, name) is not None), None)
                 if limited is not None and not self.is_over:
                     self._failure = ConfigurationError(
@@ -333,13 +335,11 @@ class Meter:
                         " limit requests or time"
                     )
                     raise self._failure
-                return
-            spent.input_tokens += tokens[0]
-            spent.output_tokens += tokens[1]
-            if price is None or spent.cost is None:
-                spent.cost = None
-            else:
-                spent.cost += price.cost(*tokens)
+
+    def _add(self, spent: Spending) -> None:
+        self.spent.add(spent)
+        if self._report is not None:
+            self._report(spent)
 
 
 class RolloutMeter(Meter):
@@ -352,27 +352,8 @@ class RolloutMeter(Meter):
         self.requests_are_turns = False
         """Whether each request is a turn: in a rollout that its author wrote, where nobody else sees the turns."""
         self._cached_tokens = 0.0
-        self._owner: object | None = None
         self._answers = 0
         """Of requests, each once however often it was sent; cached and failed ones too."""
-
-    def begin_attempt(self, owner: object | None = None) -> None:
-        """Let the limits be those of an episode that begins now: of its `owner`, or of whoever claims them first."""
-        self._owner, self.is_over = owner, False
-
-    def claim(self, owner: object, in_place_of: object) -> bool:
-        """Say whether the limits are those of an episode. They are those of the first that begins in a rollout.
-
-        What begins inside that one (a tool that plays another environment, an agent that looks ahead) has none of them: only what it spends
-        counts.
-
-        Args:
-            owner: The episode.
-            in_place_of: The environment, whose author's own rollout plays the episode.
-        """
-        if self._owner is None or self._owner is in_place_of:
-            self._owner = owner
-        return self._owner is owner
 
     @property
     def tokens(self) -> float:
@@ -417,40 +398,6 @@ class RolloutMeter(Meter):
         return self.limits.time is not None and self.seconds >= self.limits.time
 
 
-_meters: ContextVar[tuple[Meter, ...]] = ContextVar("meters", default=())
-"""Those that are in force, the outermost first."""
-
-rollout_meter: ContextVar[RolloutMeter | None] = ContextVar("rollout_meter", default=None)
-"""That of the rollout that is played here; None where rollouts have no limits."""
-
-
-meters_in_force = _meters.get
-"""Returns the meters that are in force here, the outermost first."""
-
-
-@contextlib.contextmanager
-def measured_by(meter: Meter) -> Iterator[None]:
-    """Let a meter count what is asked inside."""
-    outer = _meters.get()
-    _meters.set((*outer, meter))
-    try:
-        yield
-    finally:
-        _meters.set(outer)  # not by a token, which would be of another context where a coroutine is closed from outside
-
-
-def raise_if_refused() -> None:
-    """Raise what ended the block or the run that this is called in (see `Meter.raise_if_refused`)."""
-    for meter in _meters.get():
-        meter.raise_if_refused()
-
-
-def refuse_if_used_up() -> None:
-    """Raise where something is about to begin, and a limit that is in force here is used up (see `Meter.refuse_if_used_up`)."""
-    for meter in _meters.get():
-        meter.refuse_if_used_up()
-
-
 class limit:  # noqa: N801 (a context manager, which reads as a function: `with vfgym.limit(tokens=1000):`)
     """Limit what models are asked for inside a ``with`` or an ``async with``.
 
@@ -488,13 +435,13 @@ class limit:  # noqa: N801 (a context manager, which reads as a function: `with 
         """
         self._limits = SpendingLimits(tokens=tokens, cost=cost, time=time, errors=errors, requests=requests)
         self._prices = None if prices is None else PriceTable.of(prices)
-        self._block: contextlib.AbstractContextManager[None] | None = None
+        self._block: given | None = None
 
     def __enter__(self) -> Meter:
         if self._block is not None:
             raise ConfigurationError("this limit is in force already: make another one for another block")
         meter = Meter(self._limits, self._prices or prices_in_force())
-        self._block = measured_by(meter)
+        self._block = given(meters=(*in_force().meters, meter))
         self._block.__enter__()
         return meter
 
@@ -512,7 +459,7 @@ class limit:  # noqa: N801 (a context manager, which reads as a function: `with 
 
 def prices_in_force() -> PriceTable | None:
     """Return the prices of the innermost block that has any."""
-    return next((meter.prices for meter in reversed(_meters.get()) if meter.prices is not None), None)
+    return next((meter.prices for meter in reversed(in_force().meters) if meter.prices is not None), None)
 
 
 def _tokens_of(usage: Any) -> tuple[int, int] | None:

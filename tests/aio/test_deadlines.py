@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from vfgym.aio.deadlines import Before, DeadlinePassed, ends_at, rollout_deadline
+from vfgym.aio.deadlines import Before, DeadlinePassed, ends_at
+from vfgym.context import in_force
 
 
 async def later(value: Any) -> Any:
@@ -42,7 +43,7 @@ async def test_a_deadline_cancels_what_is_awaited() -> None:
 
 async def test_after_the_rollout_its_deadline_is_forgotten() -> None:
     async def seen() -> float | None:
-        return rollout_deadline.get()
+        return in_force().deadline
 
     async def inner(deadline: float) -> Any:
         return await Before(deadline, seen())
@@ -51,17 +52,17 @@ async def test_after_the_rollout_its_deadline_is_forgotten() -> None:
     assert await Before(now + 60, seen()) == now + 60
     assert await Before(now + 60, inner(now + 90)) == now + 60
     assert await Before(now + 60, inner(now + 30)) == now + 30
-    assert rollout_deadline.get() is None
+    assert in_force().deadline is None
 
 
 async def test_an_earlier_deadline_around_it_still_holds_and_ends_with_its_block() -> None:
     with ends_at(20.0):
         with ends_at(30.0):
-            assert rollout_deadline.get() == 20.0
+            assert in_force().deadline == 20.0
         with contextlib.suppress(KeyError), ends_at(10.0):
             raise KeyError
-        assert rollout_deadline.get() == 20.0
-    assert rollout_deadline.get() is None
+        assert in_force().deadline == 20.0
+    assert in_force().deadline is None
 
 
 async def test_a_deadline_that_is_over_already_still_lets_what_is_ready_be() -> None:

@@ -18,11 +18,12 @@ from tests.clients.providers.test_openai_chat_completions_token import turn
 from tests.models import InOrder, Mute, answer
 from vfgym import Client, Response
 from vfgym.clients import resolve_client
-from vfgym.clients.asking import cached, count_sending, count_sendings_of
-from vfgym.clients.cache import ResponseCache, opened
-from vfgym.clients.pacing import Pace, paced
+from vfgym.clients.asking import count_sending, count_sendings_of
+from vfgym.clients.cache import RequestKeys, ResponseCache, opened
+from vfgym.clients.pacing import Pace
+from vfgym.context import given
 from vfgym.errors import LimitReached, ModelError
-from vfgym.limits import RolloutLimits, RolloutMeter, measured_by
+from vfgym.limits import RolloutLimits, RolloutMeter
 from vfgym.messages import UserMessage
 from vfgym.model_server import ModelServer
 
@@ -154,7 +155,7 @@ async def test_a_turn_of_a_rollout_counts_once_however_often_it_was_sent(status:
     meter.requests_are_turns = True
     client = client_of("openai_chat_completions", server.root)
     await busy(server, client, *[Canned({}, 429, AT_ONCE)] * (2 if status == 429 else 0))
-    with measured_by(meter):
+    with given(meters=(meter,)):
         for _ in range(2):
             await client.get_response(HELLO, "m")
         with pytest.raises(LimitReached, match="turns is used up: 2 of 2"):
@@ -234,9 +235,9 @@ async def test_what_is_in_force_ends_with_its_block(tmp_path: Path) -> None:
     client = InOrder("a", "b")
     with opened(ResponseCache(tmp_path / "cache")) as cache:
         for _ in range(2):
-            with cached(cache, 3):
+            with given(keys=RequestKeys(cache, 3)):
                 assert (await client.get_response(HELLO, "m")).message.content == "a"
-            with contextlib.suppress(KeyError), cached(cache):
+            with contextlib.suppress(KeyError), given(keys=RequestKeys(cache, 0)):
                 raise KeyError
         assert len(client.asked) == 1
         assert (await client.get_response(HELLO, "m")).message.content == "b"
@@ -245,14 +246,14 @@ async def test_what_is_in_force_ends_with_its_block(tmp_path: Path) -> None:
 async def test_an_answer_of_the_cache_counts_apart(tmp_path: Path) -> None:
     with opened(ResponseCache(tmp_path / "cache")) as cache:
         for _ in range(2):
-            with vfgym.limit(requests=1) as meter, cached(cache):
+            with vfgym.limit(requests=1) as meter, given(keys=RequestKeys(cache, 0)):
                 await Own().get_response(HELLO, "m")
     assert (meter.spent.requests, meter.spent.output_tokens) == (0, 0)
 
 
 async def test_a_request_at_a_pace_leaves_it_after_success_and_error() -> None:
     pace = Pace()
-    with paced(pace):
+    with given(pace=pace):
         await Own().get_response(HELLO, "m")
         for raised in (ModelError("x"), asyncio.CancelledError()):
             with pytest.raises(type(raised)):

@@ -14,9 +14,9 @@ import pytest
 from tests.models import InOrder, answer
 from vfgym import AssistantMessage, Client, ClientConfig, Response, ToolCall, UserMessage
 from vfgym.clients import resolve_client
-from vfgym.clients.asking import cached
 from vfgym.clients.cache import RequestKeys, ResponseCache, default_cache_path
 from vfgym.clients.resolve import resolve_endpoints
+from vfgym.context import given
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.messages import ResponseMessage
 from vfgym.model_server import ModelServer
@@ -92,7 +92,7 @@ async def test_what_one_server_said_is_no_answer_of_anothers(kind: str, cache: R
         said = []
         for server in (one, two, one, two):
             client = client_at(server)
-            with cached(cache):
+            with given(keys=RequestKeys(cache, 0)):
                 said.append((await client.get_response(PROMPT, "m")).message.content)
             await client.close()
         assert said == ["one", "two", "one", "two"]
@@ -129,10 +129,10 @@ def test_a_key_names_no_secret_and_endpoints_that_take_turns_are_one_server() ->
 
 async def test_an_error_is_not_kept(cache: ResponseCache) -> None:
     client = InOrder(ModelError("busy"), "yes")
-    with cached(cache), pytest.raises(ModelError):
+    with given(keys=RequestKeys(cache, 0)), pytest.raises(ModelError):
         await client.get_response(PROMPT, "m")
     for _ in range(2):
-        with cached(cache):
+        with given(keys=RequestKeys(cache, 0)):
             assert (await client.get_response(PROMPT, "m")).message.content == "yes"
     assert len(client.asked) == 2
     cache.close()
@@ -143,7 +143,7 @@ async def test_an_answer_that_cannot_be_kept_is_used_all_the_same(cache: Respons
     with sqlite3.connect(cache.path) as connection:
         connection.execute("DROP TABLE answers")
     connection.close()
-    with cached(cache):
+    with given(keys=RequestKeys(cache, 0)):
         assert (await InOrder("yes").get_response(PROMPT, "m")).message.content == "yes"
     assert "cannot be used" in caplog.text
     cache.close()
@@ -208,7 +208,7 @@ async def test_a_damaged_cache_is_set_aside_and_told(
     damaged = damage(cache.path.read_bytes())
     cache.path.write_bytes(damaged)
     for _ in range(2):
-        with cached(cache):
+        with given(keys=RequestKeys(cache, 0)):
             assert (await InOrder("yes").get_response(PROMPT, "m")).message.content == "yes"
     for number in range(40):
         await cache.find(f"key {number}")
@@ -285,12 +285,12 @@ def test_a_pipe_is_no_cache(tmp_path: Path) -> None:
 
 
 async def test_an_answer_that_cannot_be_read_is_asked_for(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
-    with cached(cache):
+    with given(keys=RequestKeys(cache, 0)):
         await InOrder("yes").get_response(PROMPT, "m")
     with sqlite3.connect(cache.path) as connection:
         connection.execute("UPDATE answers SET response = '{'")
     connection.close()
-    with cached(cache):
+    with given(keys=RequestKeys(cache, 0)):
         assert (await InOrder("yes again").get_response(PROMPT, "m")).message.content == "yes again"
     assert "holds an answer that cannot be read" in caplog.text
     cache.close()

@@ -10,7 +10,8 @@ import pytest
 
 from vfgym import ClientConfig, UserMessage
 from vfgym.clients import resolve_client
-from vfgym.clients.pacing import Pace, paced
+from vfgym.clients.pacing import Pace
+from vfgym.context import given
 from vfgym.errors import LimitReached
 from vfgym.limits import limit
 from vfgym.model_server import ModelRequest, ModelServer
@@ -134,7 +135,7 @@ async def test_a_provider_that_bears_few_requests_gets_few_and_answers_all() -> 
     pace = Pace(32)
     async with ModelServer({"m": answer}, faults=fault) as server:
         client = resolve_client(ClientConfig(api_base_url=server.openai_url, api_key_var="NONE", max_retries=50))
-        with paced(pace):
+        with given(pace=pace):
             answers = await asyncio.gather(*(client.get_response([UserMessage("?")], "m") for _ in range(100)))
         await client.close()
     assert len(answers) == 100
@@ -147,9 +148,9 @@ async def test_who_waits_for_a_busy_provider_is_given_up_when_its_time_is_over()
     pace = Pace(1)
     await enter(pace, 1)
     pace.note_failure(Refusal())
-    with paced(pace), limit(time=0.05), pytest.raises(LimitReached, match="time"):
+    with given(pace=pace), limit(time=0.05), pytest.raises(LimitReached, match="time"):
         await ScriptedClient(["yes"]).get_response([UserMessage("?")], "m", state={"trajectory": []})
     pace.leave()
-    with paced(pace):
+    with given(pace=pace):
         assert (await ScriptedClient(["yes"]).get_response([UserMessage("?")], "m", state={"trajectory": []})).message.content == "yes"
     assert pace._running == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.rubrics.scored import played
 from vfgym import State, blocking, reward
 from vfgym.endings import Ending
 from vfgym.errors import ConfigurationError, InfraError
-from vfgym.rubrics.scoring import RewardFunction, Score, apply_score, group_namespace_of, namespace_of, scored_states, scoring_of, zero
+from vfgym.rubrics.scoring import RewardFunction, Score, apply_score, group_namespace_of, namespace_of, zero
 
 
 def number() -> float:
@@ -142,13 +141,3 @@ def test_a_function_that_fails_is_loud_once_and_fails_the_rollout_where_it_has_a
     zero(metric, ValueError("no"), unweighted)
     assert unweighted.reward_failure_cause is None
     assert unweighted["metrics_errors"]
-
-
-def test_what_is_called_while_episodes_are_scored_knows_them_and_nothing_afterwards() -> None:
-    outer, inner = [played()], [played()]
-    with scoring_of(outer):
-        with contextlib.suppress(KeyError), scoring_of(inner):
-            assert scored_states.get() is inner
-            raise KeyError
-        assert scored_states.get() is outer
-    assert scored_states.get() == ()

@@ -11,6 +11,7 @@ import pytest
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
 from vfgym.errors import ConfigurationError, ModelError
+from vfgym.limits import RolloutMeter
 from vfgym.runs.engine import Engine, GroupJob, PlayedRollout
 from vfgym.runs.inputs import Example
 
@@ -24,7 +25,7 @@ class Numbers:
         self.played = played
         self.closed = [] if closed is None else closed
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         self.played.append(group.example.example_id)
         await asyncio.sleep(0)
         return PlayedRollout(number, None, vfgym.State(), rows=[])  # type: ignore[arg-type]
@@ -40,7 +41,7 @@ class Solver(Numbers):
         super().__init__([])
         self.env, self.failure = env, failure
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         for _ in range(20 - 5 * number):
             await asyncio.sleep(0)
         seat = self.env.fork()
@@ -91,7 +92,7 @@ async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_
 
 async def test_what_a_player_raises_comes_out_of_the_groups() -> None:
     class Broken(Numbers):
-        async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+        async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
             if group.example.example_id == 3:
                 raise LookupError("a bug")
             return await super().play(group, number)
@@ -181,7 +182,7 @@ async def test_what_breaks_a_rollout_off_is_its_own_unless_the_run_is_strict(cap
 
 async def test_members_of_different_environments_are_not_compared() -> None:
     class Elsewhere(Solver):
-        async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+        async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
             played = await super().play(group, number)
             played.route = ("a", "b")[number : number + 1]
             return played

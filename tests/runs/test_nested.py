@@ -37,9 +37,8 @@ def play_inner() -> tuple[int, str]:
                 return turns, info["stop_condition"]
 
 
-async def play_inner_async() -> tuple[int, str]:
+async def play_inner_async(env: Any) -> tuple[int, str]:
     """Do what `play_inner` does, in async code."""
-    env = Counting()
     await env.areset()
     for turn in range(1, 2 * INNER_TURNS):
         _, _, terminated, truncated, info = await env.astep(str(turn))
@@ -164,12 +163,16 @@ def test_what_nested_play_spends_counts_for_the_run() -> None:
 
 
 @pytest.mark.parametrize("goes_on", ["by itself", "by the library's loop"])
-def test_a_rollout_of_its_authors_own_plays_another_environment(goes_on: str) -> None:
-    played = []
+@pytest.mark.parametrize("plays_itself", [False, True])
+def test_a_rollout_of_its_authors_own_plays_another_environment_or_another_seat_at_its_own(plays_itself: bool, goes_on: str) -> None:
+    played: list[Any] = []
 
     class Own(Counting):
         async def rollout(self, input: Any, client: Any, model: Any, sampling_args: Any = None) -> Any:
-            played.append(await play_inner_async())
+            if played:
+                return await super().rollout(input, client, model, sampling_args)
+            played.append(None)
+            played[0] = await play_inner_async(self.fork() if plays_itself else Counting())
             if goes_on != "by itself":
                 return await super().rollout(input, client, model, sampling_args)
             state = await self.init_state(input, client, model, sampling_args)

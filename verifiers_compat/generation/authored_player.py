@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from vfgym.calls import rollout_failure
+from vfgym.context import AuthoredRollout, given
 from vfgym.endings import ending_of
+from vfgym.limits import RolloutMeter
 from vfgym.results import RolloutOutput, rollout_output
 from vfgym.runs.client_player import ClientPlayerConfig
 from vfgym.runs.engine import GroupJob, PlayedRollout
@@ -23,21 +25,22 @@ class AuthoredPlayer:
         self._config = config
         self._state_columns = list(state_columns)
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         """Call the method for the rollouts of an example (for one rollout, where they are scored alone)."""
         config, example = self._config, group.example
         numbers = range(example.num_rollouts) if config.in_groups else [number]
         failure: Exception | None = None
         try:
             tasks = [config.inputs.task(example, each) for each in numbers]
-            made = await self._method(
-                tasks if config.in_groups else tasks[0],
-                config.client_of(group),
-                config.model,
-                config.sampling_args,
-                config.max_retries,
-                self._state_columns,
-            )
+            with given(authored=AuthoredRollout(config.definition, limit)):
+                made = await self._method(
+                    tasks if config.in_groups else tasks[0],
+                    config.client_of(group),
+                    config.model,
+                    config.sampling_args,
+                    config.max_retries,
+                    self._state_columns,
+                )
             rows = list(made) if config.in_groups else [made]
             if len(rows) != len(numbers) or not all(isinstance(row, Mapping) for row in rows):
                 name = getattr(self._method, "__qualname__", "the author's method")

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Generator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Generator
 from typing import Any
 
 from vfgym.aio.background import close_unawaited
-
-rollout_deadline: ContextVar[float | None] = ContextVar("rollout_deadline", default=None)
-"""When what is awaited here is cancelled, as a time of `time.monotonic`; None where there is no limit. Clients ask for it, so that they
-begin no pause that could not end in time."""
+from vfgym.context import given, in_force
 
 
-@contextmanager
-def ends_at(deadline: float) -> Iterator[None]:
-    """Let what is awaited inside know its deadline (see `rollout_deadline`). An earlier one around it still holds."""
-    outer = rollout_deadline.get()
-    rollout_deadline.set(deadline if outer is None else min(outer, deadline))
-    try:
-        yield
-    finally:
-        rollout_deadline.set(outer)  # not by a token, which would be of another context where a coroutine is closed from outside
+def ends_at(deadline: float) -> given:
+    """Let what is awaited in a ``with`` know its deadline. An earlier one around it still holds."""
+    outer = in_force().deadline
+    return given(deadline=deadline if outer is None else min(outer, deadline))
 
 
 class Before:

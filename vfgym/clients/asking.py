@@ -2,27 +2,26 @@
 
 Every `vfgym.Client` is asked through `accounted`. Where limits hold, a request is refused when one is used up, and counted before its
 answer is used. Where a run has a cache, an answer that it holds is not asked for again. Where a run's provider is busy, fewer requests
-are under way at once. Where none of that is in force, a request costs three look-ups more.
+are under way at once. What of that is in force says the `vfgym.context`; where nothing is, a request costs one look-up more.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from vfgym.clients.cache import RequestKeys, ResponseCache
-from vfgym.clients.pacing import Pace, pace_in_force
+from vfgym.context import given, in_force
 from vfgym.errors import LimitReached
-from vfgym.limits import Meter, meters_in_force
+from vfgym.limits import Meter
 
 if TYPE_CHECKING:
+    from vfgym.clients.cache import RequestKeys
+    from vfgym.clients.pacing import Pace
     from vfgym.messages import Response
 
 Ask: TypeAlias = "Callable[..., Awaitable[Response]]"
@@ -45,10 +44,6 @@ class _Request:
             self.meters.pop().end()
 
 
-_request: ContextVar[_Request | None] = ContextVar("request", default=None)
-_request_keys: ContextVar[RequestKeys | None] = ContextVar("request_keys", default=None)
-
-
 class SendingRefused(BaseException):
     """A limit is used up before something is sent.
 
@@ -69,7 +64,7 @@ def note_sending() -> None:
     Raises:
         SendingRefused: If one is.
     """
-    request = _request.get()
+    request: _Request | None = in_force().request
     if request is None or not request.meters:
         return
     if not request.is_sent:
@@ -100,33 +95,19 @@ def count_sendings_of(sdk_client: Any) -> None:
             http_client.event_hooks = {**hooks, "request": [*before, count_sending]}  # type: ignore[union-attr]
 
 
-@contextlib.contextmanager
-def cached(cache: ResponseCache, rollout: int = 0) -> Iterator[None]:
-    """Take answers from a cache inside, and keep new ones in it.
-
-    Args:
-        cache: The cache.
-        rollout: Which rollout of its example is played inside: each has answers of its own.
-    """
-    outer = _request_keys.get()
-    _request_keys.set(RequestKeys(cache, rollout))
-    try:
-        yield
-    finally:
-        _request_keys.set(outer)
-
-
 def accounted(ask: AskT) -> AskT:
     """Return a client's ``get_response`` with what happens around every request."""
     usual_model = _default_model(ask)
 
     @functools.wraps(ask)
     async def get_response(client: Any, *args: Any, **kwargs: Any) -> Response:
-        meters, pace, keys = meters_in_force(), pace_in_force(), _request_keys.get()
-        if not meters and keys is None and (pace is None or _request.get() is not None):
+        context = in_force()
+        meters, pace = context.meters, context.pace
+        keys: RequestKeys | None = context.keys
+        if not meters and keys is None and (pace is None or context.request is not None):
             return await ask(client, *args, **kwargs)  # type: ignore[no-any-return]
         own = functools.partial(ask, client, *args, **kwargs)
-        if _request.get() is not None:
+        if context.request is not None:
             return await _ask_measured(own, meters, _model_asked(client, usual_model, args, kwargs))
         model = _model_asked(client, usual_model, args, kwargs)
         if keys is None:
@@ -202,23 +183,22 @@ async def _ask_before_deadline(ask: Ask, meters: tuple[Meter, ...]) -> Response:
 
 async def _ask_measured(own: Ask, meters: tuple[Meter, ...], model: str) -> Response:
     """Ask if the meters allow it, and count it, unless what is asked asks somebody else, who is counted then."""
-    outer = _request.get()
+    outer: _Request | None = in_force().request
     if outer is not None:
         outer.has_inner = True
         outer.leave()
     request = _Request()
-    _request.set(request)
     try:
         for meter in meters:
             meter.begin(model)
             request.meters.append(meter)
-        response = await _ask_counting_failure(own, request)
+        with given(request=request):
+            response = await _ask_counting_failure(own, request)
         if not request.has_inner:
             for meter in meters:
                 meter.count(model, response.usage)
         return response
     finally:
-        _request.set(outer)
         request.leave()
 
 

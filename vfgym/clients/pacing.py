@@ -13,8 +13,6 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextvars import ContextVar
 
 logger = logging.getLogger(__name__)
 
@@ -137,20 +135,3 @@ class Pace:
 def _wake(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_result(None)
-
-
-_pace: ContextVar[Pace | None] = ContextVar("pace", default=None)
-
-pace_in_force = _pace.get
-"""Returns the pace of the run that this is called in; None outside of one."""
-
-
-@contextlib.contextmanager
-def paced(pace: Pace) -> Iterator[None]:
-    """Let a pace hold for what is asked inside."""
-    outer = _pace.get()
-    _pace.set(pace)
-    try:
-        yield
-    finally:
-        _pace.set(outer)

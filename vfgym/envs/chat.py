@@ -14,6 +14,7 @@ import numpy as np
 from vfgym.aio.steps import Steps, eager, run_async, run_each, run_handlers, run_sync
 from vfgym.aio.threads import is_off_loop, off_loop
 from vfgym.calls import CallPlan, Ready
+from vfgym.context import in_force
 from vfgym.copying import ATOMIC
 from vfgym.endings import TRUNCATING_STOPS
 from vfgym.envs.identity import Identity, digest_arguments
@@ -21,7 +22,7 @@ from vfgym.envs.seat import PLAYERS_OWN, EpisodeSeat
 from vfgym.envs.signatures import FullSignature
 from vfgym.episode import BaseEpisode
 from vfgym.episode.hooks import Hooks, MarkedMethod, NamedCall
-from vfgym.episode.inversion import InvertedEpisode, made_states
+from vfgym.episode.inversion import InvertedEpisode
 from vfgym.episode.stops import check_stops
 from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
 from vfgym.lifecycle import (
@@ -420,9 +421,9 @@ class ChatEnv(EpisodeSeat):
             timing=self.timing_type(),
         )
         state.time_limit = self.timeout_seconds
-        made = made_states.get()
-        if made is not None and made[0] is self:
-            made[1].append(state)
+        authored = in_force().authored
+        if authored is not None and authored.env is self and client is not None:  # a seat's episode, in which nobody is asked, is another
+            authored.made.append(state)
         return state
 
     @hook

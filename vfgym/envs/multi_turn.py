@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from vfgym.aio.steps import Steps, eager, run_async
 from vfgym.calls import Ready, is_awaitable
+from vfgym.context import authored_limit
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode, Episode, play
 from vfgym.episode.inversion import InvertedEpisode
@@ -144,6 +145,7 @@ class MultiTurnEnv(ChatEnv):
     async def rollout(self, input: Row, client: Any, model: str, sampling_args: dict[str, Any] | None = None) -> State:
         """Play one episode by asking `client`, and return its state, not scored."""
         episode, sessions = Episode(self), Sessions()
+        episode.limit = authored_limit(self)
         try:
             return await run_async(play(episode, self.tasks_of("train").copy_input(input), client, model, sampling_args))
         finally:

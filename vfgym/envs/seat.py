@@ -15,6 +15,7 @@ from vfgym.envs.going_back import Belongings, Snapshot, copy_belongings
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.episode.sessions import Sessions
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, InvalidMessage, ResetNeeded, did_you_mean
+from vfgym.limits import RolloutMeter
 from vfgym.messages import AssistantMessage, Message, Response, as_message
 from vfgym.output.pictures import LINES, DrawnMessage, Picture, draw_page, fit_picture
 from vfgym.output.terminal import echo, escape
@@ -76,6 +77,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
     throws_away: Callable[[State], bool] | None = None
     """Says of an episode that was played whether it is thrown away without being scored, for somebody who plays it again then."""
+    limit: RolloutMeter | None = None
+    """What the episode that begins next may spend; None where that is not limited."""
 
     @property
     def definition(self) -> ChatEnv:
@@ -365,6 +368,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
         playing, task = definition.routed(task)
         self._episode = episode = playing.new_episode(self._sessions.of(playing), self._numbers)
+        episode.limit, self.limit = self.limit, None
         try:
             yield from episode.open(task)
             error = episode.state["error"]

@@ -8,7 +8,6 @@ to anything else (a judge, a tool server) are real calls.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import logging
 import time
@@ -19,11 +18,11 @@ from typing import Any, TypeVar
 from vfgym.aio.deadlines import DeadlinePassed, ends_at
 from vfgym.aio.steps import Steps
 from vfgym.clients import Client, SamplingArgs
+from vfgym.context import AuthoredRollout, given
 from vfgym.episode.definition import Definition
 from vfgym.episode.machine import BaseEpisode
 from vfgym.episode.stops import complete, model_failure, note_end
 from vfgym.errors import EpisodeNotPicklable, Error, ResetNeeded
-from vfgym.limits import rollout_meter
 from vfgym.messages import Message, Response, as_messages
 from vfgym.reseeding import SeededNumbers
 from vfgym.state import State, make_placeholder_state
@@ -32,12 +31,6 @@ from vfgym.tools import Tool, as_tool
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-made_states: contextvars.ContextVar[tuple[Definition, list[State]] | None] = contextvars.ContextVar("made_states", default=None)
-"""The environment whose `rollout` is running, and the states that it has made: one that raises takes its state with it.
-
-Other environments, of which that rollout may play episodes too, keep theirs to themselves.
-"""
 
 
 async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float | None, made: Sequence[State]) -> Any:
@@ -165,15 +158,13 @@ class InvertedEpisode(BaseEpisode):
     def open(self, task: dict[str, Any], client: Any = None, model: str = "", sampling_args: Any = None) -> Steps[None]:
         """Start the rollout, and go on until its first model call or its end."""
         try:
-            self.state = self.definition.initial_state(task, ParkingClient(self), model, sampling_args)
+            self.state = self.definition.initial_state(task, None, model, sampling_args)
         except BaseException as error:
             self.state, self.is_over = make_placeholder_state(task, error), True  # there is nothing to clean up
             raise
+        self.state["client"] = ParkingClient(self)
         self.state.begin(*self._player)
         self._began = time.time()
-        limit = rollout_meter.get()
-        if limit is not None:  # before the rollout, which may play other environments, or the library's own loop in place of this episode
-            limit.claim(self.definition, self.definition)
         yield from self._to_next_prompt(self._start, task, model, sampling_args)
 
     def advance(self, response: Response) -> Steps[None]:
@@ -288,17 +279,16 @@ class InvertedEpisode(BaseEpisode):
     async def _start(self, task: Mapping[str, Any], model: str, sampling_args: dict[str, Any] | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        context = contextvars.copy_context()
-        context.run(made_states.set, (self.definition, self._made))
         rollout = functools.partial(self.definition.rollout, task, self.state["client"], model, sampling_args)
-        self._task = self._loop.create_task(self._run_rollout(rollout), context=context)
+        self._task = self._loop.create_task(self._run_rollout(rollout))
         self._task.add_done_callback(lambda _: self._notice())
         await self._settle()
 
     async def _run_rollout(self, rollout: Callable[[], Awaitable[Any]]) -> Any:
         """Return what the rollout returns; a `SystemExit`, too, which would go through the loop if this task raised it."""
         try:
-            return await in_time(rollout, self._timeout_seconds, self._made)
+            with given(authored=AuthoredRollout(self.definition, self.limit, self._made)):
+                return await in_time(rollout, self._timeout_seconds, self._made)
         except SystemExit as error:
             return error
 
@@ -344,7 +334,7 @@ class InvertedEpisode(BaseEpisode):
             if not isinstance(state, State):
                 raise TypeError(f"{type(self.definition).__name__}.rollout() must return a State, got {type(state).__name__}")
             self._adopt(state)
-        note_end(self.state, failure)
+        note_end(self.state, failure, self.limit)
 
     async def _drain(self) -> None:
         """Fail every call until the rollout ends."""

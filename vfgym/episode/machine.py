@@ -25,7 +25,7 @@ from vfgym.episode.scoring import score_alone, score_turn
 from vfgym.episode.stops import LIMIT_REACHED, check_stops, complete, error_stop, model_failure, note_error, note_time_over
 from vfgym.errors import Error
 from vfgym.lifecycle import run_cleanups
-from vfgym.limits import RolloutMeter, rollout_meter
+from vfgym.limits import RolloutMeter
 from vfgym.messages import Message, Response, as_messages
 from vfgym.reseeding import SeededNumbers
 from vfgym.state import MessagesView, State, make_placeholder_state
@@ -56,6 +56,7 @@ class BaseEpisode:
         "is_busy",
         "is_over",
         "is_scored",
+        "limit",
         "state",
     )
 
@@ -77,6 +78,8 @@ class BaseEpisode:
         self.is_scored = False
         self.is_busy = False
         """Whether a step of it is running."""
+        self.limit: RolloutMeter | None = None
+        """What it may spend; None where that is not limited."""
         self._shown = 0.0
         self._metrics: dict[str, float] | None = None
         self._example_id: Any = None
@@ -136,9 +139,8 @@ class BaseEpisode:
         if self.is_over:
             return
         self.is_over = True
-        limit = rollout_meter.get()
-        if limit is not None and limit.claim(self, self.definition):
-            limit.is_over = True  # what scores the episode may ask, whatever was used up
+        if self.limit is not None:
+            self.limit.is_over = True  # what scores the episode may ask, whatever was used up
         state = self.state
         if state.is_cleaned_up:  # by the play loop that an overridden rollout() called
             return
@@ -202,7 +204,7 @@ class BaseEpisode:
 class Episode(BaseEpisode):
     """One run of a `MultiTurnEnv`."""
 
-    __slots__ = ("_answered", "_conversation", "_deadline", "_limit", "_overridden", "_rebuilds", "_step_scorers", "_timing")
+    __slots__ = ("_answered", "_conversation", "_deadline", "_overridden", "_rebuilds", "_step_scorers", "_timing")
     definition: TurnDefinition
 
     def __init__(self, definition: TurnDefinition, session: Any = None, numbers: SeededNumbers | None = None) -> None:
@@ -211,14 +213,13 @@ class Episode(BaseEpisode):
         self._conversation: list[Message] = []
         self._answered = 0.0
         self._deadline: float | None = None
-        self._limit: RolloutMeter | None = None
         self._overridden = definition.replaced_hooks()
         self._rebuilds = "get_prompt_messages" in self._overridden or "add_trajectory_step" in self._overridden
         self._step_scorers = definition.rubric.step_scorers() if definition.score_rollouts else []
 
     def __getstate__(self) -> dict[str, Any]:
         slots: dict[str, Any] = super().__getstate__()[1]  # type: ignore[index]
-        slots["_limit"] = None  # of the rollout that is played here
+        slots["limit"] = None  # of the rollout that is played here
         if self._deadline is not None:  # of this machine's clock: a copy, wherever it goes on, has the time that is left
             slots["_deadline"] -= time.monotonic()
         return slots
@@ -252,10 +253,8 @@ class Episode(BaseEpisode):
         timing.generation.start = timing.setup.start = time.time()
         if definition.timeout_seconds is not None:
             self._deadline = time.monotonic() + definition.timeout_seconds
-        limit = rollout_meter.get()
-        if limit is not None and limit.claim(self, definition):
-            self._limit = limit
-            self._deadline = limit.earlier_deadline(self._deadline)
+        if self.limit is not None:
+            self._deadline = self.limit.earlier_deadline(self._deadline)
         try:
             try:
                 for _, setup in definition.hooks.setups:
@@ -346,7 +345,7 @@ class Episode(BaseEpisode):
         return awaitable if self._deadline is None else Before(self._deadline, awaitable)
 
     def _time_out(self) -> Steps[None]:
-        complete(self.state, note_time_over(self.state, self._limit))
+        complete(self.state, note_time_over(self.state, self.limit))
         yield from self.finish()
 
     def _turn(self, response: Response | None) -> Steps[None]:
@@ -400,7 +399,7 @@ class Episode(BaseEpisode):
         Args:
             stop_condition: What ends it anyway, unless a condition of higher priority holds.
         """
-        if not stop_condition and self._limit is not None and self._limit.find_used_up_after(len(self.state["trajectory"])):
+        if not stop_condition and self.limit is not None and self.limit.find_used_up_after(len(self.state["trajectory"])):
             stop_condition = LIMIT_REACHED
         if not (stop_condition or "is_completed" in self._overridden or self.definition.may_stop(self.state)):
             return False

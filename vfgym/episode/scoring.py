@@ -10,7 +10,7 @@ from vfgym.calls import rollout_failure
 from vfgym.episode.definition import Definition
 from vfgym.episode.endings import settle_ending
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
-from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, scoring_of, value_of_turn
+from vfgym.rubrics.scoring import Score, StepScorer, apply_advantages, apply_score, number_from, value_of_turn
 from vfgym.state import State, TrajectoryStep
 
 
@@ -66,12 +66,11 @@ def _score_alone(definition: Definition, state: State) -> Steps[None]:
     rubric = definition.rubric
     if not state.emitted:
         yield from _score_turns(definition, state)
-    with scoring_of([state]):
-        by_author = call_author_scoring(rubric, [state], as_group=False)
-        if by_author is None:
-            yield from rubric.score_alone_steps(state)
-        else:
-            apply_score(state, (yield from by_author)[0])
+    by_author = call_author_scoring(rubric, [state], as_group=False)
+    if by_author is None:
+        yield from rubric.score_alone_steps(state)
+    else:
+        apply_score(state, (yield from by_author)[0])
 
 
 def score_together(definition: Definition, states: list[State]) -> Steps[list[Exception | None]]:
@@ -90,8 +89,7 @@ def score_together(definition: Definition, states: list[State]) -> Steps[list[Ex
                     yield from _score_turns(definition, state)
                 except BaseException as error:
                     failures[index] = rollout_failure(error)
-        with scoring_of(states):
-            scores = yield from (call_author_scoring(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
+        scores = yield from (call_author_scoring(rubric, states, as_group=True) or rubric.group_scoring_steps(states))
     else:
         scores = [Score() for _ in states]
     for state, score in zip(states, scores, strict=True):

@@ -11,7 +11,7 @@ from vfgym.calls import is_awaitable
 from vfgym.endings import failure_cause
 from vfgym.episode.hooks import MarkedMethod
 from vfgym.errors import Error, LimitReached, ModelError, OverlongPromptError
-from vfgym.limits import RolloutMeter, rollout_meter
+from vfgym.limits import RolloutMeter
 from vfgym.state import State, write
 
 ROLLED_OUT = "rollout_completed"
@@ -102,16 +102,17 @@ def note_time_over(state: State, limit: RolloutMeter | None) -> str:
     return "timeout_reached"
 
 
-def note_end(state: State, error: Exception | None) -> None:
+def note_end(state: State, error: Exception | None, limit: RolloutMeter | None = None) -> None:
     """Record how an author's own rollout ended, unless it has named its stop condition itself.
 
     Args:
         state: The episode.
         error: An `Error` or a `DeadlinePassed` that the rollout raised; None where it returned.
+        limit: What it may spend.
     """
     stop_condition = ROLLED_OUT
     if isinstance(error, DeadlinePassed):
-        stop_condition = note_time_over(state, rollout_meter.get())
+        stop_condition = note_time_over(state, limit)
     elif isinstance(error, Error):
         note_error(state, error)
         stop_condition = error_stop(state)

@@ -16,13 +16,14 @@ from vfgym.calls import is_awaitable
 from vfgym.clients import PROVIDERS, Client, ClientConfig, EndpointClientConfig, SamplingArgs, resolve_client
 from vfgym.clients.formats.usage import read_usage, warn_of_unusable
 from vfgym.clients.provider import learn_secrets_of
+from vfgym.context import in_force
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.lifecycle import teardown
 from vfgym.messages import AssistantMessage, Message, Response, Usage, UserMessage, content_text
 from vfgym.output.redaction import redact_error, with_secrets
 from vfgym.parsers import Parser
 from vfgym.rubrics.rubric import Rubric
-from vfgym.rubrics.scoring import RewardFunc, scored_states
+from vfgym.rubrics.scoring import RewardFunc
 from vfgym.state import UsageTracker
 from vfgym.tools import Tool
 
@@ -143,7 +144,7 @@ class JudgeRubric(Rubric):
         values = (question_of(prompt), answer, "" if response is None else response)
         text = fill_template(self.judge_prompt, dict(zip(_FIELDS, values, strict=True)))
         if state is None:
-            return await self._verdict(text, scored_states.get())
+            return await self._verdict(text, in_force().scored)
         verdicts = state.setdefault("judge_response", {})
         key = text if state.setdefault("judge_model", self.judge_model) == self.judge_model else f"{self.judge_model}: {text}"
         lock = self._asking.setdefault((id(state), key), asyncio.Lock())

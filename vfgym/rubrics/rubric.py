@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from vfgym.aio.steps import Steps, eager, run_async, run_handlers
 from vfgym.calls import CallPlan, is_awaitable
+from vfgym.context import within
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import Kind, discover_decorated, discover_marks, run_cleanups
 from vfgym.overrides import check_hooks, hook, is_replaced
@@ -306,7 +307,7 @@ def _score_on_copies(method: Callable[[Any], Any], argument: Any, states: list[S
     try:
         result = method(argument)
         if is_awaitable(result):
-            yield result
+            yield within(result, scored=states)
         return [Score(float(state["reward"] or 0.0), dict(state["metrics"] or {})) for state in states]
     finally:
         for state, (emitted, step_metrics, results) in zip(states, kept, strict=True):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 
@@ -17,6 +15,7 @@ from vfgym.aio.background import running_loop
 from vfgym.aio.steps import Steps, Together
 from vfgym.aio.threads import in_place, on_thread
 from vfgym.calls import CallPlan, is_awaitable, rollout_failure
+from vfgym.context import within
 from vfgym.endings import failure_cause
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import declared_range, is_blocking
@@ -95,21 +94,6 @@ def _scores_groups(plan: CallPlan) -> bool:
     if isinstance(annotation, str):  # from __future__ import annotations
         return annotation.removeprefix("typing.").lower().partition("[")[0] == "list"
     return (get_origin(annotation) or annotation) is list
-
-
-scored_states: ContextVar[Sequence[State]] = ContextVar("scored_states", default=())
-"""The episodes that are being scored here, so that what their functions ask others (a judge) is counted as theirs."""
-
-
-@contextmanager
-def scoring_of(states: Sequence[State]) -> Iterator[None]:
-    """Let what is called inside know which episodes it scores."""
-    outer = scored_states.get()
-    scored_states.set(states)
-    try:
-        yield
-    finally:
-        scored_states.set(outer)
 
 
 StepScorer: TypeAlias = "tuple[RewardFunction, Mapping[str, Any]]"
@@ -202,7 +186,7 @@ def value_of_turn(function: RewardFunction, class_objects: Mapping[str, Any], st
 def number_from(function: RewardFunction, value: Any, state: State) -> Steps[float]:
     """Await what a function returned, where that is needed, and return its number; 0.0 if it failed."""
     try:
-        return float((yield value) if is_awaitable(value) else value)
+        return float((yield within(value, scored=[state])) if is_awaitable(value) else value)
     except Exception as error:
         return zero(function, error, state)
 
@@ -271,7 +255,7 @@ def _await_values(function: RewardFunction, values: list[Any], states: list[Stat
             scores[index].fail(error)
             values[index] = 0.0
     elif waiting:
-        awaited = yield Together([values[index] for index in waiting])
+        awaited = yield Together([within(values[index], scored=[states[index]]) for index in waiting])
         for index, value in zip(waiting, awaited, strict=True):
             values[index] = 0.0
             if isinstance(value, BaseException) and not isinstance(value, Exception):
@@ -293,7 +277,7 @@ def _group_values(function: RewardFunction, states: list[State], class_objects: 
     try:
         result = _call_on_loop(function, group_namespace_of(states, class_objects), states[0].time_limit)
         if is_awaitable(result):
-            result = yield result
+            result = yield within(result, scored=states)
         values = [float(value) for value in result]
         if len(values) != len(states):
             raise ValueError(f"{function.name} must return one number for each of {len(states)} states, got {len(values)}")

@@ -16,15 +16,16 @@ from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import begin, run_async
 from vfgym.calls import ends_run, rollout_failure
 from vfgym.clients import is_permanent_refusal
+from vfgym.context import AuthoredRollout, authored_limit, given
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.group import route_of
 from vfgym.envs.multi_turn import MultiTurnEnv
 from vfgym.episode import BaseEpisode, Episode, play
-from vfgym.episode.inversion import in_time, made_states
+from vfgym.episode.inversion import in_time
 from vfgym.episode.sessions import Sessions
 from vfgym.episode.stops import note_end
 from vfgym.errors import Error
-from vfgym.limits import rollout_meter
+from vfgym.limits import RolloutMeter
 from vfgym.overrides import is_replaced
 from vfgym.reseeding import SeededNumbers
 from vfgym.results import fingerprint_of
@@ -64,6 +65,7 @@ class Rollouts:
         model: str,
         sampling_args: dict[str, Any] | None,
         numbers: SeededNumbers | None = None,
+        limit: RolloutMeter | None = None,
     ) -> State:
         """Play one episode, without scoring it.
 
@@ -74,18 +76,18 @@ class Rollouts:
             model: Name of the model.
             sampling_args: Generation parameters.
             numbers: The episode's random numbers; fresh ones without it.
+            limit: What it may spend.
 
         Raises:
             RolloutFailed: If an exception that is not an `Error` broke it off. The cleanup handlers have run.
         """
         if isinstance(env, MultiTurnEnv) and not is_replaced(env, "rollout", MultiTurnEnv.rollout):
-            return await self._play_turns(env, task, client, model, sampling_args, numbers)
-        return await play_authored(env, task, client, model, sampling_args)
+            episode = Episode(env, self._sessions.of(env), numbers)
+            episode.limit = limit
+            return await self._play_turns(episode, task, client, model, sampling_args)
+        return await play_authored(env, task, client, model, sampling_args, limit)
 
-    async def _play_turns(
-        self, env: MultiTurnEnv, task: dict[str, Any], client: Client, model: str, sampling_args: Any, numbers: SeededNumbers | None
-    ) -> State:
-        episode = Episode(env, self._sessions.of(env), numbers)
+    async def _play_turns(self, episode: Episode, task: dict[str, Any], client: Client, model: str, sampling_args: Any) -> State:
         try:
             return cast(State, await begin(play(episode, task, client, model, sampling_args)))
         except BaseException as error:
@@ -98,27 +100,33 @@ class Rollouts:
         await run_async(self._sessions.close())
 
 
-async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, model: str, sampling_args: dict[str, Any] | None) -> State:
+async def play_authored(
+    env: ChatEnv,
+    task: dict[str, Any],
+    client: Client,
+    model: str,
+    sampling_args: dict[str, Any] | None,
+    limit: RolloutMeter | None = None,
+) -> State:
     """Play one episode by an author's own `rollout`, then run the cleanup handlers.
 
     Raises:
         RolloutFailed: If an exception that is not an `Error` broke it off, or its state could not be made.
     """
     made: list[State] = []
-    limit = rollout_meter.get()
     if limit is not None:
-        limit.begin_attempt(env)
         limit.requests_are_turns = True
-    token = made_states.set((env, made))
     episode = BaseEpisode(env)
+    episode.limit = limit
     failure: Exception | None = None
     try:
         rollout = functools.partial(env.rollout, task, client, model, sampling_args)
-        state = await in_time(rollout, env.timeout_seconds if isinstance(env, MultiTurnEnv) else None, made)
+        with given(authored=AuthoredRollout(env, limit, made)):
+            state = await in_time(rollout, env.timeout_seconds if isinstance(env, MultiTurnEnv) else None, made)
         if not isinstance(state, State):
             raise TypeError(f"{type(env).__name__}.rollout() must return a State, got {type(state).__name__}")
         episode.state = state
-        note_end(state, None)
+        note_end(state, None, limit)
     except BaseException as raised:
         if ends_run(raised):
             if made:
@@ -132,11 +140,9 @@ async def play_authored(env: ChatEnv, task: dict[str, Any], client: Client, mode
             raise RolloutFailed(make_placeholder_state(task, error)) from error
         episode.state = state
         if isinstance(error, Error | DeadlinePassed):
-            note_end(state, error)
+            note_end(state, error, limit)
         else:
             failure = error
-    finally:
-        made_states.reset(token)
     try:
         await run_async(episode.finish())
     except BaseException as error:
@@ -182,7 +188,7 @@ class ClientPlayer:
         self._config = config
         self._rollouts = Rollouts()
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
         config, example = self._config, group.example
         fingerprint = None
@@ -196,17 +202,16 @@ class ClientPlayer:
             return PlayedRollout(
                 number, config.definition, make_placeholder_state({"example_id": example.example_id}), error, fingerprint=fingerprint
             )
-        client = config.client_of(group)
+        client, limit = config.client_of(group), limit or authored_limit(config.definition)
         for attempt in range(config.max_retries + 1):
             failure: Exception | None = None
             numbers = None if config.seeds is None else SeededNumbers(config.seeds.of(example, number))
             if attempt:
-                meter = rollout_meter.get()
-                if meter is not None:
-                    meter.begin_attempt()
+                if limit is not None:
+                    limit.is_over = False
                 task = config.definition.routed(config.inputs.task(example, number))[1]
             try:
-                state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, numbers)
+                state = await self._rollouts.play(env, task, client, config.model, config.sampling_args, numbers, limit)
             except RolloutFailed as failed:
                 failure = failed.__cause__ if isinstance(failed.__cause__, Exception) else failed
                 state = failed.state

@@ -22,7 +22,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.episode.endings import fail_ending
 from vfgym.episode.scoring import score_alone, score_together
 from vfgym.errors import ConfigurationError
-from vfgym.limits import Spending
+from vfgym.limits import RolloutMeter, Spending
 from vfgym.results import RolloutOutput
 from vfgym.rubrics.scoring import apply_advantages
 from vfgym.runs.failures import FailureLog
@@ -87,8 +87,8 @@ class GroupJob:
 class Player(Protocol):
     """Plays one rollout after another, for one worker."""
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
-        """Play one rollout to its end. What is raised ends the run."""
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
+        """Play one rollout to its end, within what it may spend. What is raised ends the run."""
         ...
 
     async def close(self) -> None:
@@ -187,9 +187,9 @@ class Engine:
             await player.close()
 
     async def _play_one(self, player: Player, group: GroupJob, number: int) -> PlayedRollout:
-        with self._spending.of_rollout(number) as played_for:
-            played = await player.play(group, number)
-        played.spent = played_for
+        with self._spending.of_rollout(number) as meter:
+            played = await player.play(group, number, meter)
+        played.spent = None if meter is None or self._spending.meter is None else meter.spent
         self._spending.check_goes_on()
         failure = played.failure
         if failure is not None and (self._strict or is_permanent_refusal(failure)):
@@ -207,11 +207,12 @@ class Engine:
         example_id = group.example.example_id
         try:
             async with self._scoring_limit or contextlib.nullcontext():
-                with self._spending.of_scoring(whole[0].number) as scored_for:
+                with self._spending.of_scoring(whole[0].number) as meter:
                     try:
                         failures = await begin(self._scoring(example_id, whole))
                     finally:
-                        _share(scored_for, whole)
+                        if meter is not None:
+                            _share(meter.spent, whole)
         except BaseException as raised:
             error = rollout_failure(raised)
             if self._strict:
@@ -246,10 +247,8 @@ class Engine:
         return []
 
 
-def _share(spent: Spending | None, members: Sequence[PlayedRollout]) -> None:
+def _share(spent: Spending, members: Sequence[PlayedRollout]) -> None:
     """Add what scoring spent to what the rollouts that were scored did: in equal shares, and whole requests to the first."""
-    if spent is None:
-        return
     for number, played in enumerate(members):
         if played.spent is not None:
             played.spent.add(spent, 1 / len(members), requests=spent.requests if number == 0 else 0)

@@ -45,7 +45,7 @@ from vfgym.results.trajectory import KeptStep, is_trajectory
 from vfgym.rubrics import Rubric, RubricGroup
 from vfgym.rubrics.rubric import call_author_scoring, clean_up_after
 from vfgym.rubrics.rubric_group import find_reward_bounds
-from vfgym.rubrics.scoring import Score, apply_advantages, apply_score, scoring_of
+from vfgym.rubrics.scoring import Score, apply_advantages, apply_score
 from vfgym.runs.kept_states import STATE_OF_TURN, KeptState, NotKept, PartlyKept, kept_state
 from vfgym.runs.replay import actions_of, play_actions
 from vfgym.runs.replicas import make_env
@@ -309,15 +309,14 @@ class _Scorer:
                 if state["stop_condition"] in _ENDED_OUTSIDE:
                     state.emitted.append(0.0)
         emitted = [functools.reduce(operator.add, state.emitted, 0.0) for state in members]
-        with scoring_of(members):
-            if len(members) > 1 or rubric.has_group_rewards:
-                scores = yield from (call_author_scoring(rubric, members, as_group=True) or rubric.group_scoring_steps(members))
-                failures = [each.failure for each in scores]
-            else:
-                try:
-                    scores = [(yield from rubric.scoring_steps(members[0]))]
-                except Exception as error:
-                    scores, failures = [Score()], [error]
+        if len(members) > 1 or rubric.has_group_rewards:
+            scores = yield from (call_author_scoring(rubric, members, as_group=True) or rubric.group_scoring_steps(members))
+            failures = [each.failure for each in scores]
+        else:
+            try:
+                scores = [(yield from rubric.scoring_steps(members[0]))]
+            except Exception as error:
+                scores, failures = [Score()], [error]
         for state, each in zip(members, scores, strict=True):
             apply_score(state, each)
         if all(_has_real_steps(state) for state in members) and any(_asks_for_advantage(state) for state in members):

@@ -27,6 +27,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, Error, FailureCause
 from vfgym.lifecycle import is_blocking
+from vfgym.limits import RolloutMeter
 from vfgym.messages import Message
 from vfgym.results.credit import check_word, is_dropped
 from vfgym.results.samples import group_advantages, group_rewards, last_ids_of, last_observation_of
@@ -333,7 +334,7 @@ class _GatedPlayer:
         self._player = StepPlayer(dataclasses.replace(config, ask=self._ask, asked_version=lambda: self._versions.asked), replica)
         self._versions = PlayedVersions(run.updates)
 
-    async def play(self, group: engine.GroupJob, number: int) -> engine.PlayedRollout:
+    async def play(self, group: engine.GroupJob, number: int, limit: RolloutMeter | None = None) -> engine.PlayedRollout:
         """Play a rollout, to an end that says something of the policy if replacing it helps."""
         updates, run = self._updates, self._run
         await updates.begin(group.example.place)
@@ -345,7 +346,7 @@ class _GatedPlayer:
             self._versions = PlayedVersions(updates)
             attempt += 1
             with updates.playing():
-                played = await self._player.play(group, number)
+                played = await self._player.play(group, number, limit)
             if isinstance(played.state.get("error"), Superseded):
                 updates.replayed["updated"] += 1
                 continue

@@ -11,26 +11,18 @@ import os
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from vfgym.clients.asking import cached
-from vfgym.clients.cache import ResponseCache, opened
-from vfgym.clients.pacing import Pace, paced
+from vfgym.clients.cache import RequestKeys, ResponseCache, opened
+from vfgym.clients.pacing import Pace
+from vfgym.context import given, in_force
 from vfgym.errors import ConfigurationError, LimitFacts, LimitReached
-from vfgym.limits import (
-    Meter,
-    RolloutLimits,
-    RolloutMeter,
-    Spending,
-    SpendingLimits,
-    measured_by,
-    raise_if_refused,
-    refuse_if_used_up,
-    rollout_meter,
-)
+from vfgym.limits import Meter, Report, RolloutLimits, RolloutMeter, Spending, SpendingLimits
 from vfgym.prices import PriceTable
 from vfgym.results import RolloutOutput
 from vfgym.results.spending import spent_by
+
+MeterT = TypeVar("MeterT", bound=Meter)
 
 LimitsLike: TypeAlias = "SpendingLimits | Mapping[str, Any] | None"
 """Limits of a run: ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}``, any of them."""
@@ -101,6 +93,7 @@ class RunSpending:
         model: str = "",
         *,
         recorded: Spending | None = None,
+        report: Report | None = None,
     ) -> None:
         """Begin, or go on.
 
@@ -111,6 +104,7 @@ class RunSpending:
             seconds: How long it has taken so far.
             model: Who was asked in those rows.
             recorded: What that run's metadata tell of what it spent: more than its rows, where rollouts were given up.
+            report: Called with what each request spent, where several processes play a run.
 
         Raises:
             ConfigurationError: If cost is limited, and those rows do not tell what they cost.
@@ -132,7 +126,7 @@ class RunSpending:
                 spent.abandoned = recorded.abandoned
                 if spent.cost is not None and recorded.cost is not None:
                     spent.cost = max(spent.cost, recorded.cost)
-            self.meter = Meter(budget.limits, budget.prices, spent=spent, seconds=seconds, counts_failed_requests=False)
+            self.meter = Meter(budget.limits, budget.prices, spent=spent, seconds=seconds, counts_failed_requests=False, report=report)
         self._pace = Pace(most_at_once)
         self._limits_rollouts = bool(budget.limits_each.given())
 
@@ -144,12 +138,8 @@ class RunSpending:
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
         """Let the budget hold for what is asked inside."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(paced(self._pace))
-            if self.meter is not None:
-                stack.enter_context(measured_by(self.meter))
-            if self.budget.cache is not None:
-                stack.enter_context(opened(self.budget.cache))
+        meters = in_force().meters if self.meter is None else (*in_force().meters, self.meter)
+        with given(pace=self._pace, meters=meters), _NOTHING if self.budget.cache is None else opened(self.budget.cache):
             yield
 
     async def play(self, playing: Awaitable[None]) -> LimitFacts | None:
@@ -182,7 +172,8 @@ class RunSpending:
         Raises:
             LimitReached: If one is.
         """
-        refuse_if_used_up()
+        for meter in in_force().meters:
+            meter.refuse_if_used_up()
 
     def check_goes_on(self) -> None:
         """Raise where something that was asked for was refused, whoever took it for a failure of their own.
@@ -191,49 +182,38 @@ class RunSpending:
             LimitReached: If a limit is used up.
             ConfigurationError: If a model without a price was to be asked, and cost is limited.
         """
-        raise_if_refused()
+        for meter in in_force().meters:
+            meter.raise_if_refused()
 
-    def of_rollout(self, number: int) -> contextlib.AbstractContextManager[Spending | None]:
-        """Limit what is played inside as one rollout, and count what it spends.
+    def of_rollout(self, number: int) -> contextlib.AbstractContextManager[RolloutMeter | None]:
+        """Count what a rollout spends inside.
 
         Args:
             number: Its number within its example.
 
         Returns:
-            A context that gives what it spends; None where nobody wants to know.
+            A context that gives what counts it, by which its episode is limited; None where nothing is counted.
         """
-        return _NOTHING if self.meter is None and not self._limits_rollouts else self._measure_rollout(number)
+        if self.meter is None and not self._limits_rollouts:
+            return _NOTHING
+        return self._measured(RolloutMeter(self.budget.limits_each, self.budget.prices), number)
 
-    @contextlib.contextmanager
-    def _measure_rollout(self, number: int) -> Iterator[Spending | None]:
-        meter = RolloutMeter(self.budget.limits_each, self.budget.prices)
-        outer = rollout_meter.get()
-        with measured_by(meter), self._cached(number):
-            rollout_meter.set(meter if self._limits_rollouts else None)
-            try:
-                yield None if self.meter is None else meter.spent
-            finally:
-                rollout_meter.set(outer)
-
-    def of_scoring(self, number: int) -> contextlib.AbstractContextManager[Spending | None]:
+    def of_scoring(self, number: int) -> contextlib.AbstractContextManager[Meter | None]:
         """Count what the scoring of a group spends inside.
 
         Args:
             number: The first rollout of the group.
 
         Returns:
-            A context that gives what it spends; None where nobody wants to know.
+            A context that gives what counts it; None where nobody wants to know.
         """
-        return _NOTHING if self.meter is None else self._measure_scoring(number)
+        return _NOTHING if self.meter is None else self._measured(Meter(SpendingLimits(), self.budget.prices), number)
 
     @contextlib.contextmanager
-    def _measure_scoring(self, number: int) -> Iterator[Spending | None]:
-        meter = Meter(SpendingLimits(), self.budget.prices)
-        with measured_by(meter), self._cached(number):
-            yield meter.spent
-
-    def _cached(self, rollout: int) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self.budget.cache is None else cached(self.budget.cache, rollout)
+    def _measured(self, meter: MeterT, number: int) -> Iterator[MeterT]:
+        context, cache = in_force(), self.budget.cache
+        with given(meters=(*context.meters, meter), keys=context.keys if cache is None else RequestKeys(cache, number)):
+            yield meter
 
     def note_errors(self, rows: Iterable[RolloutOutput]) -> None:
         """Count the rollouts that ended with an error."""

@@ -25,7 +25,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
 from vfgym.errors import Error, InvalidAction, ModelError
 from vfgym.lifecycle import is_blocking
-from vfgym.limits import rollout_meter
+from vfgym.limits import RolloutMeter
 from vfgym.messages import Message
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
@@ -74,14 +74,14 @@ class StepPlayer:
         self._config = config
         self._env, self._seat = replica
 
-    async def play(self, group: GroupJob, number: int) -> PlayedRollout:
+    async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
-        return await bridge(self._play, group.example, number)
+        return await bridge(self._play, group.example, number, limit)
 
     async def close(self) -> None:
         """Leave the environment to whoever made it."""
 
-    def _play(self, example: Example, number: int) -> PlayedRollout:
+    def _play(self, example: Example, number: int, limit: RolloutMeter | None) -> PlayedRollout:
         config, seat = self._config, self._seat
         fingerprint = config.fingerprint(example)  # before the episode, whose hooks may write to what it starts from
         route = config.declared.route(example.example_id)
@@ -89,7 +89,7 @@ class StepPlayer:
             is_last = attempt == config.max_retries
             # One that will be thrown away ends without being scored, so that every reward function is called once.
             seat.throws_away = None if is_last else should_play_again
-            played = self._attempt(example, number)
+            played = self._attempt(example, number, limit)
             if is_last or not should_play_again(played.state):
                 break
             wait(asyncio.sleep(seconds_before_retry(attempt)))
@@ -98,16 +98,16 @@ class StepPlayer:
             played.pair = config.pairs.of(example, number)
         return played
 
-    def _attempt(self, example: Example, number: int) -> PlayedRollout:
+    def _attempt(self, example: Example, number: int, limit: RolloutMeter | None) -> PlayedRollout:
         """Play one episode to its end.
 
         What the environment or the agent raises becomes the episode's error, unless it ends the run (see `ends_run`); but not what
         ``begin(env)`` raises: it would recur in every episode, so it stops the run.
         """
         config, env, seat = self._config, self._env, self._seat
-        meter = rollout_meter.get()
-        if meter is not None:
-            meter.begin_attempt()
+        seat.limit = limit
+        if limit is not None:
+            limit.is_over = False
         try:
             options: dict[str, Any] = {"example_id": example.example_id, "split": config.split}
             if config.pairs is not None:
@@ -124,7 +124,7 @@ class StepPlayer:
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
         is_over = played.state["is_completed"]
-        seen_return, num_turns, limit = 0.0, 0, meter
+        seen_return, num_turns = 0.0, 0
         try:
             while not is_over:
                 try:

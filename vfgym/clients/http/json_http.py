@@ -18,8 +18,8 @@ from vfgym.clients.asking import note_sending
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.clients.http.retries import repeats
 from vfgym.clients.http.transport import DECODED, Connections, Pool, body_of
+from vfgym.context import in_force
 from vfgym.errors import ModelError
-from vfgym.limits import meters_in_force
 from vfgym.output.redaction import Secret
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ async def _exchange(
         headers = headers.copy()
         headers["Connection"] = "close"
     options: dict[str, Any] = {} if timeout is None else {"timeout": _client_timeout(pool, timeout)}
-    if meters_in_force():
+    if in_force().meters:
         options["middlewares"] = (pool.check, _count_sending)
     try:
         async with pool.session.post(url, data=body, headers=headers, **options) as response:

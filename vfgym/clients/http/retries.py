@@ -12,8 +12,8 @@ import random
 import time
 from collections.abc import Mapping
 
-from vfgym.aio.deadlines import rollout_deadline
-from vfgym.clients.pacing import BUSY, pace_in_force
+from vfgym.clients.pacing import BUSY
+from vfgym.context import in_force
 
 _REPEATED = frozenset({408, 409, 429})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
@@ -35,7 +35,7 @@ async def repeats(retries: int, max_retries: int, status: int | None = None, hea
     pause = pause_before_retry(retries, headers)
     if pause > _seconds_left():
         return False
-    pace = pace_in_force() if status in BUSY else None
+    pace = in_force().pace if status in BUSY else None
     await (asyncio.sleep(pause) if pace is None else pace.pause(pause))
     return True
 
@@ -88,7 +88,7 @@ def describe_refusal_to_wait(error: object) -> str | None:
 
 
 def _seconds_left() -> float:
-    deadline = rollout_deadline.get()
+    deadline = in_force().deadline
     return math.inf if deadline is None else deadline - time.monotonic()
 
 
