@@ -92,14 +92,8 @@ def play(name: str) -> dict[str, Any]:
         if terminated or truncated:
             break
     env.close()
-    told = "\n".join(part.get("text", "") for part in parts)
-    return {
-        "told": told,
-        "types": sorted({part["type"] for part in parts}),
-        "warned": warned,
-        "error": info.get("error"),
-        "invalid": invalid,
-    }
+    told, types = "\n".join(part.get("text", "") for part in parts), sorted({part["type"] for part in parts})
+    return {"told": told, "types": types, "warned": warned, "error": info.get("error"), "invalid": invalid}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import vfgym
 from tests.codecs.spaces import spaces
+from tests.wrappers.gymnasium.toys import Toy
 from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.wrappers.to_gym import NativeGame
 
@@ -73,29 +74,14 @@ def play_both(native: gym.Env[Any, Any], back: gym.Env[Any, Any], *, seed: int, 
             assert same(back.reset(), native.reset())
 
 
-def chat_options(env_id: str) -> dict[str, Any]:
-    """Return what to_chat is told of an environment, so that a long test does not draw images that nobody looks at."""
-    return {"obs_to_text": lambda observation: ""} if env_id.startswith("CarRacing") else {}
-
-
+@pytest.mark.parametrize("seed", [11, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(3))])
 @pytest.mark.parametrize("by", ["text", "tool"])
 @pytest.mark.parametrize("env_id", environments())
-def test_every_environment_of_gymnasium_comes_back(env_id: str, by: Any) -> None:
-    back = vfgym.to_gym(vfgym.to_chat(env_id, as_tool=by == "tool", **chat_options(env_id)), by=by)
+def test_every_environment_of_gymnasium_comes_back(env_id: str, by: Any, seed: int) -> None:
+    options: dict[str, Any] = {"obs_to_text": lambda observation: ""} if env_id.startswith("CarRacing") else {}  # images take long
+    back = vfgym.to_gym(vfgym.to_chat(env_id, as_tool=by == "tool", **options), by=by)
     native = gym.make(env_id, disable_env_checker=True)
-    play_both(native, back, seed=11, steps=5 if env_id.startswith("CarRacing") else 40)
-    back.close()
-    native.close()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("by", ["text", "tool"])
-@pytest.mark.parametrize("env_id", environments())
-def test_every_environment_of_gymnasium_comes_back_for_long(env_id: str, by: Any, seed: int) -> None:
-    back = vfgym.to_gym(vfgym.to_chat(env_id, as_tool=by == "tool", **chat_options(env_id)), by=by)
-    native = gym.make(env_id, disable_env_checker=True)
-    play_both(native, back, seed=seed, steps=200)
+    play_both(native, back, seed=seed, steps=200 if seed != 11 else 5 if options else 40)
     back.close()
     native.close()
 
@@ -148,26 +134,14 @@ def test_it_is_an_environment_of_its_own() -> None:
     check_env(vfgym.to_gym("gymnasium/FrozenLake-v1"), skip_render_check=True)
 
 
-def test_wrappers_of_the_chat_environment_have_their_effect() -> None:
+def test_wrappers_limits_and_options_of_the_chat_environment_have_their_effect() -> None:
     chat = gym.wrappers.TransformReward(gym.wrappers.TimeLimit(vfgym.to_chat("CartPole-v1"), 3), lambda reward: 10 * reward)
-    env = vfgym.to_gym(chat)
-    env.reset(seed=0)
-    outcomes = [env.step(0) for _ in range(3)]
-    assert [outcome[1] for outcome in outcomes] == [10.0] * 3
-    assert [outcome[3] for outcome in outcomes] == [False, False, True]
-
-
-def test_a_limit_of_the_chat_environment_truncates() -> None:
-    env = vfgym.to_gym(vfgym.to_chat("CartPole-v1", max_turns=2))
-    env.reset(seed=0)
-    assert env.step(0)[2:4] == (False, False)
-    assert env.step(0)[2:4] == (False, True)
-
-
-def test_options_reach_the_game() -> None:
-    env, native = vfgym.to_gym(vfgym.to_chat("CartPole-v1")), gym.make("CartPole-v1")
+    for env, flags, reward in ((chat, [False, False, True], 10.0), (vfgym.to_chat("CartPole-v1", max_turns=2), [False, True], 1.0)):
+        back = vfgym.to_gym(env)
+        back.reset(seed=0)
+        assert [back.step(0)[1:4] for _ in flags] == [(reward, False, truncated) for truncated in flags]
     options = {"low": 0.1, "high": 0.1}
-    assert same(env.reset(seed=1, options=options), native.reset(seed=1, options=options))
+    assert same(back.reset(seed=1, options=options), gym.make("CartPole-v1").reset(seed=1, options=options))
 
 
 def test_a_copy_goes_on_alone() -> None:
@@ -179,20 +153,18 @@ def test_a_copy_goes_on_alone() -> None:
 
 
 def test_it_draws_what_the_game_draws() -> None:
-    env = vfgym.to_gym(vfgym.to_chat("FrozenLake-v1"))
+    env, native = vfgym.to_gym(vfgym.to_chat("FrozenLake-v1")), gym.make("FrozenLake-v1", render_mode="ansi")
     env.reset(seed=0)
-    native = gym.make("FrozenLake-v1", render_mode="ansi")
     native.reset(seed=0)
     assert env.render() == native.render()
 
 
 def test_an_error_of_the_game_is_raised() -> None:
-    class Broken(Generated):
+    class Broken(Toy):
         def step(self, action: Any) -> Any:
             raise vfgym.errors.ToolError("broken")
 
-    space = gym.spaces.Discrete(2)
-    env = vfgym.to_gym(vfgym.to_chat(lambda: Broken(space, space), blocking=False))
+    env = vfgym.to_gym(vfgym.to_chat(Broken, blocking=False))
     env.reset(seed=0)
     with pytest.raises(vfgym.errors.ToolError, match="broken"):
         env.step(0)
@@ -230,6 +202,5 @@ def test_an_action_outside_the_space_leaves_the_game_as_it_was(by: Any) -> None:
     for action in ([5.0], [np.nan], [0.0, 0.0], "left", None):
         with pytest.raises(InvalidAction):
             env.step(action)
-    assert chat.state is not None
     assert chat.state["trajectory"] == []
     assert same(chat.state["observation"], observation)

@@ -16,47 +16,28 @@ from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
-pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
-
-import reasoning_gym
+reasoning_gym = pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
 
 ROWS = [{"question": f"{a} + {b}?", "answer": str(a + b), "kind": ["sum"]} for a in range(3) for b in range(3)]
 
 
 def is_right(completion: Any, answer: str) -> float:
-    """Reward the right number."""
     return float(completion[-1].content.strip() == answer)
 
 
 async def is_short(completion: Any) -> float:
-    """Reward a short answer, after a while."""
     await asyncio.sleep(0)
     return 0.5 * (len(completion[-1].content) < 3)
 
 
 def sums(**arguments: Any) -> SingleTurnEnv:
-    """Return an environment of nine sums."""
     return SingleTurnEnv(ROWS, **{"rubric": Rubric([is_right, is_short]), **arguments})
 
 
-# Environments of reasoning-gym
-
-
-# Other environments
-
-
-def test_seats_and_wrappers() -> None:
-    """What stands for an environment is as good as the environment."""
-    env = sums()
+def test_an_id_a_seat_and_wrappers_do_as_well_as_an_environment() -> None:
+    env, env_id = sums(), "reasoning-gym/chain_sum-v0"
     assert to_reasoning_gym(env.fork())[3] == to_reasoning_gym(gymnasium.wrappers.TimeLimit(env, 5))[3] == to_reasoning_gym(env)[3]
-
-
-def test_an_id_does_as_well() -> None:
-    by_id, dataset = to_reasoning_gym("reasoning-gym/chain_sum-v0"), to_reasoning_gym(gymnasium.make("reasoning-gym/chain_sum-v0"))
-    assert by_id[3] == dataset[3]
-
-
-# Round trips
+    assert to_reasoning_gym(env_id)[3] == to_reasoning_gym(gymnasium.make(env_id))[3]
 
 
 @pytest.mark.parametrize("name", ["chain_sum", "graph_color", "kakurasu"])
@@ -81,15 +62,10 @@ def test_from_an_environment_and_back(parser: Parser) -> None:
             again, _ = back.reset(options={"example_id": index, "split": split})
             assert [message.content for message in again] == [message.content for message in conversation]
             assert back.step(text).reward == env.step(text).reward
-    results = vfgym.evaluate(back, vfgym.OracleAgent(), progress=False)
-    assert {row["reward"] for row in results["outputs"]} == {1.5}
-
-
-# Mistakes
+    assert {row["reward"] for row in vfgym.evaluate(back, vfgym.OracleAgent(), progress=False)["outputs"]} == {1.5}
 
 
 def grouped(completions: Any) -> list[float]:
-    """Score a whole group."""
     return [0.0] * len(completions)
 
 
@@ -99,10 +75,9 @@ def grouped(completions: Any) -> list[float]:
         (lambda: Talk(dataset=ROWS), "Talk may have several turns"),
         (lambda: Talk(dataset=ROWS, max_turns=2), "Talk may have several turns"),
         (lambda: EnvGroup([sums()]), "EnvGroup may have several turns"),
-        (lambda: gymnasium.make("gymnasium/FrozenLake-v1"), "may have several turns"),
+        (lambda: "gymnasium/FrozenLake-v1", "may have several turns"),
         (lambda: sums(rubric=Rubric(grouped)), "scores whole groups"),
         (lambda: ReasoningGymEnv("chain_sum", curriculum=True), "has a curriculum"),
-        (lambda: "gymnasium/FrozenLake-v1", "may have several turns"),
         (lambda: gymnasium.make("CartPole-v1"), "'CartPole-v1' is not a chat environment"),
         (lambda: ROWS, "a chat environment is needed, or the id of one, got list"),
     ],
@@ -112,12 +87,9 @@ def test_what_cannot_be_a_dataset(make: Any, message: str) -> None:
         to_reasoning_gym(make())
 
 
-def test_a_split_that_there_is_not() -> None:
+def test_a_split_or_a_package_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="'train' or 'eval', got 'test'"):
         to_reasoning_gym(sums(), split="test")  # type: ignore[arg-type]
-
-
-def test_without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"to_reasoning_gym .* pip install 'vfgym\[reasoning-gym\]'"):
         to_reasoning_gym(sums())
