@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vfgym
-from vfgym.wrappers.games.images import frame_of, is_image_space
+from vfgym.wrappers.games.images import frame_of
 from vfgym.wrappers.gymnasium.descriptions import describe
 
 ale_py = pytest.importorskip("ale_py")
@@ -59,16 +59,3 @@ def last_frame(conversation: Any) -> np.ndarray[Any, Any]:
     images = [part for part in conversation[-1].content if part["type"] == "image_url"]
     assert len(images) == 1
     return frame_of(images[0])
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("game_id", [name for name in gym.registry if name.startswith("ALE/")])
-def test_all_atari_games_are_described(game_id: str) -> None:
-    env = gym.make(game_id)
-    found = describe(env)
-    assert len(set(found.action_names)) == env.action_space.n
-    # Backgammon and Video Checkers know no rest.
-    assert found.noop == (found.action_names.index("NOOP") if "NOOP" in found.action_names else None)
-    assert "Atari 2600 game" in found.rules
-    assert is_image_space(env.observation_space)
-    env.close()

@@ -17,7 +17,6 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.spaces import Discrete
 
 import vfgym
-from vfgym.codecs import without_colours
 from vfgym.data import gymnasium_environments, gymnasium_prompts, other_prompts
 from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, other_title, write
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
@@ -48,9 +47,7 @@ def made(game_id: str, **options: Any) -> gym.Env[Any, Any]:
 
 
 def described(game_id: str, **options: Any) -> Description:
-    env = made(game_id, **options)
-    env.close()
-    return describe(env)
+    return describe(made(game_id, **options))
 
 
 def vector_size(space: gym.Space[Any]) -> int:
@@ -61,7 +58,6 @@ def vector_size(space: gym.Space[Any]) -> int:
 def test_all_that_a_player_needs_is_told_in_plain_words(game_id: str) -> None:
     """Goal, rewards, end and limit of steps; a name for each action, a label for each number; nothing for programmers."""
     env = made(game_id)
-    env.close()
     found = describe(env)
     assert curated_prompt(type(env.unwrapped)) is not None
     assert found.prompts_version == gymnasium_prompts()["version"]
@@ -175,14 +171,6 @@ def test_what_is_not_known_is_not_told() -> None:
     assert "{" not in rules
 
 
-def test_a_lake_is_slippery_as_told() -> None:
-    """The probabilities of the game are those in the prompt."""
-    env = made("FrozenLake-v1", success_rate=0.5)
-    assert "With probability 0.5 you move" in describe(env).rules
-    game: Any = env.unwrapped
-    assert sorted(chance for chance, *_ in game.P[0][1]) == pytest.approx([0.25, 0.25, 0.5])
-
-
 def labelled(game_id: str, **options: Any) -> tuple[Any, dict[str, float]]:
     """Return a game after some random steps, and its observation by label."""
     env = made(game_id, **options)
@@ -249,22 +237,6 @@ def test_long_observations_are_labelled_by_the_parts_of_the_body() -> None:
     assert felt == ant.contact_forces[4].tolist()
 
 
-def test_forces_and_torques_on_a_body_are_told_apart() -> None:
-    """MuJoCo gives torques before forces, whatever Gymnasium's docstrings say."""
-    mujoco = pytest.importorskip("mujoco")
-    env = made("Ant-v5")
-    env.reset(seed=0)
-    game: Any = env.unwrapped
-    force, torque = 0.25, 7.0
-    game.data.body("torso").xfrc_applied[:] = [0, 0, force, 0, 0, torque]
-    game.data.qpos[2] = 3  # above the ground, so that nothing else is felt
-    mujoco.mj_forward(game.model, game.data)
-    mujoco.mj_rnePostConstraint(game.model, game.data)
-    felt = dict(zip((label for label in describe(env).observation_labels if "on the torso" in label), game.data.cfrc_ext[1], strict=True))
-    assert felt["torque about z on the torso (N m)"] == pytest.approx(torque)
-    assert felt["force along z on the torso (N)"] == pytest.approx(force)
-
-
 def test_labels_of_other_games_are_those_of_the_simulation() -> None:
     game, values = labelled("BipedalWalker-v3")
     state = {
@@ -313,44 +285,9 @@ def test_actions_are_the_torques_that_are_told(robot: str) -> None:
     assert (float(told[1]), float(told[2])) == (pytest.approx(largest), pytest.approx(torque, rel=1e-3))
 
 
-def test_the_drawing_of_a_taxi_can_be_read() -> None:
-    """What the legend says of colours and of the map is what the drawing shows of a state, wherever taxi and passenger are."""
-    env = made("Taxi-v4", render_mode="ansi")
-    env.reset(seed=0)
-    game: Any = env.unwrapped
-    rules, legend = describe(env).rules, describe(env).legend
-    assert "yellow is the empty taxi, green the taxi with the passenger" in legend
-    assert "blue the waiting passenger, magenta the destination" in legend
-    for column, row in enumerate([0, 0, 4, 4]):
-        place = f"{('Red', 'Green', 'Yellow', 'Blue')[column]} in row {row} and column {game.locs[column][1]}"
-        assert place.replace("Red in", "Red is in") in rules
-        assert game.locs[column][0] == row
-    for state in range(500):
-        taxi_row, taxi_column, passenger, destination = game.decode(state)
-        game.s = state
-        squares = re.findall(r"\[([^\]:]):([a-z,]+)\]", without_colours(env.render()))
-        expected: dict[tuple[int, int], set[str]] = {}
-        for place, colour in [
-            ((taxi_row, taxi_column), "green" if passenger == 4 else "yellow"),
-            (game.locs[destination], "magenta"),
-            *([(game.locs[passenger], "blue")] if passenger < 4 else []),
-        ]:
-            expected.setdefault(tuple(place), set()).add(colour)
-        assert [set(colours.split(",")) for _, colours in squares] == [expected[place] for place in sorted(expected)]
-        assert "((taxi row * 5 + taxi column) * 5 + passenger) * 4 + destination" in describe(env).about_observations
-        assert ((taxi_row * 5 + taxi_column) * 5 + passenger) * 4 + destination == state
-
-
-def test_drawings_are_explained_apart_from_the_rules() -> None:
-    assert "x is you" in described("CliffWalking-v1").legend
-    assert "H is a hole" in described("FrozenLake-v1").legend
-    for game_id in ("CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"):
-        assert "drawing" not in described(game_id).rules
-        assert "drawing" not in described(game_id).about_observations
-
-
 def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:
     assert described("FrozenLake-v1").about_observations.endswith("\n\nSFFF\nFHFH\nFFFH\nHFFG")
+    assert "H is a hole" in described("FrozenLake-v1").legend
     assert described("FrozenLake-v1", desc=["SH", "FG"]).about_observations.endswith("\n\nSH\nFG")
     assert "The map (" not in described("FrozenLake-v1", map_name=None).about_observations
 
@@ -388,48 +325,15 @@ def test_what_is_said_of_directions_is_true_of_the_simulations() -> None:
     assert pushes[0] < 0 < pushes[1]
 
 
-def test_the_formulas_of_the_valley_and_of_the_pendulum_are_the_games_own() -> None:
-    env: Any = made("MountainCar-v0")
-    position, velocity = map(float, env.reset(seed=3)[0])
-    after = env.step(2)[0]
-    velocity += 0.001 - 0.0025 * np.cos(3 * position)
-    assert after.tolist() == pytest.approx([position + velocity, velocity], abs=1e-6)
-    env = made("Pendulum-v1")
-    cosine, sine, speed = env.reset(seed=3)[0].tolist()
-    (*_, spun), reward = env.step(np.array([1.5], np.float32))[:2]
-    angle = np.arctan2(sine, cosine)
-    assert spun == pytest.approx(speed + 0.05 * (1.5 * 10 * sine + 3 * 1.5), abs=1e-4)
-    assert reward == pytest.approx(-(angle**2 + 0.1 * speed**2 + 0.001 * 1.5**2), abs=1e-4)
-
-
-def test_wrappers_that_change_a_space_take_away_what_is_said_of_it() -> None:
-    """A flattened hand of cards is no longer sum, dealer's card and ace."""
-    cards = gym.make("Blackjack-v1")
-    assert describe(cards).observation_labels == ("Player current sum", "Dealer showing card value", "Usable Ace")
-    flat = describe(gym.wrappers.FlattenObservation(cards))
-    assert (flat.observation_labels, flat.about_observations, flat.action_names) == ((), "", ("Stick", "Hit"))
-    pendulum = gym.make("Pendulum-v1")
-    for wrapped in (gym.wrappers.RescaleAction(pendulum, np.float32(0), np.float32(1)), gym.wrappers.DiscretizeAction(pendulum, 3)):
-        found = describe(wrapped)
-        assert (found.action_labels, found.about_actions) == ((), "")
-        assert len(found.observation_labels) == 3
-        assert found.rules == describe(pendulum).rules
-
-
 def test_results_say_which_texts_a_model_was_told() -> None:
     """The version is recorded where a game's texts are curated, and nobody put others in their place."""
 
     def recorded(env: Any) -> Any:
         return vfgym.evaluate(env, "random", num_examples=1, progress=False)["metadata"]["version_info"].get("prompts_version")
 
-    version = gymnasium_prompts()["version"]
-    assert recorded(vfgym.to_chat("Blackjack-v1")) == recorded("gymnasium/Blackjack-v1") == version
-    assert recorded(vfgym.to_chat("Blackjack-v1", rules="Play cards.")) is None
-    assert recorded(vfgym.to_chat("Blackjack-v1", prompt="Play cards.")) is None
-    assert recorded(vfgym.SingleTurnEnv([{"question": "?", "answer": "!"}])) is None
-
-
-# Games of other packages
+    assert recorded(vfgym.to_chat("Blackjack-v1")) == recorded("gymnasium/Blackjack-v1") == gymnasium_prompts()["version"]
+    own = (vfgym.to_chat("Blackjack-v1", **{name: "Play cards."}) for name in ("rules", "prompt"))
+    assert [recorded(env) for env in (*own, vfgym.SingleTurnEnv([{"question": "?", "answer": "!"}]))] == [None] * 3
 
 
 def written(key: str, **attributes: Any) -> Description:
@@ -445,24 +349,20 @@ def written(key: str, **attributes: Any) -> Description:
 @pytest.mark.parametrize("key", other_prompts())
 def test_other_packages_games_are_told_in_plain_words(key: str) -> None:
     prompt = other_prompts()[key]
-    texts = [text for field in ("rules", "actions", "observations") for item in prompt.get(field, []) for text in texts_of(item)]
+    items = [item for field in ("rules", "actions", "observations") for item in prompt.get(field, [])]
+    texts = [text for item in items for text in ([item] if isinstance(item, str) else item["texts"])]
     assert texts or prompt["title"]
     assert not [text for text in texts if re.search(r"\$|\\|```|http|\*\*|  |\. \.|\.\.", text)]
 
 
-def texts_of(item: Any) -> list[str]:
-    return [item] if isinstance(item, str) else list(item["texts"])
-
-
 def test_texts_of_other_packages_games_hold_for_the_game_as_it_was_made() -> None:
-    part = SimpleNamespace(env_name="breakout", sticky_action_prob=0.1)
-    told = written("minatar.gym:BaseEnv", game=part).rules
-    assert told.startswith("You move a paddle")
-    assert "with probability 0.1" in told
-    assert "chicken" not in told
-    assert "chicken" in written("minatar.gym:BaseEnv", game=SimpleNamespace(env_name="freeway", sticky_action_prob=0.0)).rules
-    assert "probability" not in written("minatar.gym:BaseEnv", game=SimpleNamespace(env_name="freeway", sticky_action_prob=0.0)).rules
-    assert written("minatar.gym:BaseEnv").rules == ""  # nothing is known of what it plays
+    def rules(**part: Any) -> str:
+        return written("minatar.gym:BaseEnv", game=SimpleNamespace(**part)).rules
+
+    breakout, freeway = rules(env_name="breakout", sticky_action_prob=0.1), rules(env_name="freeway", sticky_action_prob=0.0)
+    assert ["with probability 0.1" in breakout, "paddle" in breakout, "chicken" in breakout] == [True, True, False]
+    assert ["probability" in freeway, "paddle" in freeway, "chicken" in freeway] == [False, False, True]
+    assert rules() == ""  # nothing is known of what it plays
 
 
 def test_what_is_written_goes_before_the_docstring_and_after_what_was_registered() -> None:
@@ -474,9 +374,6 @@ def test_what_is_written_goes_before_the_docstring_and_after_what_was_registered
 def test_a_class_without_a_name_of_its_own_has_a_title() -> None:
     assert other_title(type("Env", (), {"__module__": "crafter.env"})) == "Crafter"
     assert other_title(type("Env", (), {"__module__": "elsewhere"})) is None
-
-
-# How texts are chosen
 
 
 class Made(gym.Env[Any, Any]):
@@ -496,16 +393,8 @@ def settings_of(with_spec: bool = True, **arguments: Any) -> Settings:
 
 
 def test_an_attribute_goes_before_an_argument_and_that_before_a_default() -> None:
-    settings = settings_of(speed=0.0)
-    assert [settings[name] for name in ("speed", "level", "mode", "secret", "older", "max_episode_steps", "part.size")] == [
-        0.0,
-        3,
-        0,
-        None,
-        1,
-        9,
-        0,
-    ]
+    settings, names = settings_of(speed=0.0), ("speed", "level", "mode", "secret", "older", "max_episode_steps", "part.size")
+    assert [settings[name] for name in names] == [0.0, 3, 0, None, 1, 9, 0]
     bare = settings_of(with_spec=False)
     assert bare["older"] == 1
     for name in ("mode", "max_episode_steps", "secret"):
@@ -538,9 +427,9 @@ def test_texts_are_told_where_they_hold(item: Any, texts: list[str]) -> None:
 
 
 def test_the_version_in_a_modules_name_is_a_setting() -> None:
-    versioned = type("Ant", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v12"})
-    assert Settings(versioned(), {})["version"] == 12
-    assert curated_prompt(type("AntEnv", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v12"})) == curated_prompt(
-        type("AntEnv", (gym.Env,), {"__module__": "gymnasium.envs.mujoco.ant_v5"})
-    )
-    assert curated_prompt(versioned) is None
+    def ant(version: int, name: str = "AntEnv") -> Any:
+        return type(name, (gym.Env,), {"__module__": f"gymnasium.envs.mujoco.ant_v{version}"})
+
+    assert Settings(ant(12)(), {})["version"] == 12
+    assert curated_prompt(ant(12)) == curated_prompt(ant(5)) is not None
+    assert curated_prompt(ant(12, "Ant")) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,12 +132,3 @@ def test_channels_may_be_the_first_axis_and_a_list_of_names() -> None:
 def test_without_a_name_for_each_channel_there_is_no_map_but_a_warning(names: Any) -> None:
     with pytest.warns(UserWarning, match="18 numbers of an observation have no labels"):
         assert "False" in shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), channels=names)[1]
-
-
-def test_a_map_and_a_terminal_are_enough_to_play_by() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), channels=NAMES)
-    space = Dict({"message": Box(*BYTES, (9,), np.uint8), "stats": Box(0, 9, (27,))})
-    with pytest.warns(UserWarning, match="27 numbers of an observation"):  # what stands beside the text has to be explained, too
-        shown(space, {"message": np.zeros(9, np.uint8), "stats": np.zeros(27, np.float32)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import sys
 import warnings
@@ -13,9 +14,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 
 import vfgym
+from tests.wrappers.gymnasium.toys import Toy, first_content
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium import registered
 from vfgym.wrappers.gymnasium.descriptions import describe
@@ -30,25 +32,16 @@ def _forget() -> Iterator[None]:
     registered._registered.update(before)
 
 
-class Maze(gym.Env[Any, Any]):
+class Maze(Toy):
     """A maze of the package's docstring."""
 
-    action_space = Discrete(3)
     observation_space = Box(-1, 1, (2,))
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return np.ones(2, np.float32), -2.0, False, False, {}
+    def seen(self) -> Any:
+        return np.zeros(2, np.float32)
 
 
-class LargeMaze(Maze):
-    pass
-
-
-def prompt_of(env: Any) -> str:
-    return str(env.reset(seed=0)[0][-1].content)
+LARGE = type("LargeMaze", (Maze,), {})()
 
 
 def written(observation: Any) -> str:
@@ -57,7 +50,7 @@ def written(observation: Any) -> str:
 
 def test_all_that_is_said_is_told() -> None:
     vfgym.register_description(Maze, rules="Find the way out.", action_names=["left", "stay", "right"], labels=["x (m)", "y (m)"])
-    prompt = prompt_of(vfgym.to_chat(Maze))
+    prompt = first_content(vfgym.to_chat(Maze))
     assert "Find the way out.\n\nActions: 0 (left), 1 (stay), 2 (right)." in prompt
     assert prompt.endswith("x (m): 0\ny (m): 0")
     assert "docstring" not in prompt
@@ -66,17 +59,17 @@ def test_all_that_is_said_is_told() -> None:
 def test_observations_are_written_and_explained_as_somebody_says() -> None:
     vfgym.register_description(Maze, obs_to_text=written, legend="Places are x and y.", failure_reward=-7)
     env = vfgym.to_chat(Maze)
-    assert "A maze of the package's docstring.\n\nPlaces are x and y.\n\n" in prompt_of(env)
-    assert prompt_of(env).endswith("You are at [0.0, 0.0].")
+    assert "A maze of the package's docstring.\n\nPlaces are x and y.\n\n" in first_content(env)
+    assert first_content(env).endswith("You are at [0.0, 0.0].")
     assert env.failure_reward == -7
-    assert prompt_of(pickle.loads(pickle.dumps(env))) == prompt_of(env)
+    assert first_content(pickle.loads(pickle.dumps(env))) == first_content(env)
 
 
 def test_arguments_of_to_chat_go_before_what_is_registered() -> None:
     vfgym.register_description(Maze, rules="Find it.", action_names=["a", "b", "c"], obs_to_text=written, failure_reward=-7)
     env = vfgym.to_chat(Maze, rules="Run.", action_names=["x", "y", "z"], obs_to_text=lambda _: "Here.", failure_reward=-1.0)
-    assert "Run.\n\nActions: 0 (x), 1 (y), 2 (z)." in prompt_of(env)
-    assert prompt_of(env).endswith("Here.")
+    assert "Run.\n\nActions: 0 (x), 1 (y), 2 (z)." in first_content(env)
+    assert first_content(env).endswith("Here.")
     assert env.failure_reward == -1
 
 
@@ -93,24 +86,8 @@ def test_an_id_goes_before_all_its_versions_and_these_before_classes() -> None:
     vfgym.register_description("CartPole-v1", rules="Version 1.")
     assert (rules_of("CartPole-v1"), rules_of("CartPole-v0")) == ("Version 1.", "All versions.")
     assert describe(CartPoleEnv()).rules == "The class."
-
-
-def test_who_writes_rules_says_in_them_what_has_to_be_known() -> None:
-    class Board(Maze):
-        observation_space = Box(-1, 1, (9,))
-
-    with pytest.warns(UserWarning, match="9 numbers of an observation have no labels"):
-        vfgym.to_chat(Board)
-    vfgym.register_description(Board, rules="The numbers are the squares, row by row.")
-    assert vfgym.to_chat(Board).prompt_problems == ()
-
-
-def test_subclasses_inherit_and_may_say_more() -> None:
-    vfgym.register_description(Maze, rules="Find the way out.", labels=["x", "y"])
-    vfgym.register_description(LargeMaze, labels=["east", "north"])
-    assert describe(LargeMaze()).rules == "Find the way out."
-    assert describe(LargeMaze()).observation_labels == ("east", "north")
-    assert describe(Maze()).observation_labels == ("x", "y")
+    vfgym.register_description(type(LARGE), labels=["east", "north"])  # a subclass inherits, and may say more
+    assert (describe(LARGE).rules, describe(LARGE).observation_labels) == ("Any game.", ("east", "north"))
 
 
 def test_what_is_not_said_stays_as_it_was() -> None:
@@ -118,14 +95,11 @@ def test_what_is_not_said_stays_as_it_was() -> None:
     vfgym.register_description("CartPole", action_names=["west", "east"])
     after = describe(gym.make("CartPole-v1"))
     assert after.action_names == ["west", "east"]
-    assert (after.rules, after.observation_labels, after.prompts_version) == (
-        before.rules,
-        before.observation_labels,
-        before.prompts_version,
-    )
+    assert dataclasses.replace(after, action_names=before.action_names) == before
     vfgym.register_description("CartPole", rules="Balance.")
-    assert describe(gym.make("CartPole-v1")).action_names == ("left", "right")  # a second call replaces the first
-    assert describe(gym.make("CartPole-v1")).prompts_version is None  # these are no longer vfgym's own rules
+    after = describe(gym.make("CartPole-v1"))
+    assert after.action_names == ("left", "right")  # a second call replaces the first
+    assert after.prompts_version is None  # these are no longer vfgym's own rules
 
 
 def test_what_is_said_of_a_space_does_not_hold_where_a_wrapper_changed_it() -> None:
@@ -171,7 +145,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
     def install(entry_points: str, code: str) -> tuple[str, list[str]]:
         info = tmp_path / "mygames-1.0.dist-info"
-        info.mkdir()
+        info.mkdir(exist_ok=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mygames\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[{registered.ENTRY_POINTS}]\n{entry_points}\n")
         (tmp_path / "mygames.py").write_text(code)
@@ -193,10 +167,7 @@ _REGISTERS = "import vfgym\n\ndef register():\n    vfgym.register_description('C
 def test_an_installed_package_describes_games_once(install: Install) -> None:
     code = f"{_REGISTERS}    calls.append(1)\n    assert len(calls) == 1\n\ncalls = []\n"
     assert install("mygames = mygames:register", code) == ("Told by a package.", [])
-
-
-def test_who_plays_goes_before_an_installed_package(install: Install) -> None:
-    vfgym.register_description("CartPole", rules="Mine.")
+    vfgym.register_description("CartPole", rules="Mine.")  # who plays goes before an installed package
     assert install("mygames = mygames:register", _REGISTERS) == ("Mine.", [])
 
 
