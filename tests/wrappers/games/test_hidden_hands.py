@@ -7,7 +7,6 @@ import functools
 import pickle
 from typing import Any
 
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 
@@ -158,22 +157,3 @@ def test_what_is_asked_for_is_checked() -> None:
         env.branch(0, hidden="shuffle")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="give a seed, too"):
         env.branch(hidden="resample")
-
-
-async def test_from_async_code_and_in_an_environment_of_ones_own() -> None:
-    class Guess(vfgym.MultiTurnEnv):
-        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
-            return [vfgym.UserMessage("no")]
-
-        async def setup_state(self, state: Any, **kwargs: Any) -> Any:
-            state["secret"] = 3
-            return state
-
-        def resample_hidden(self, state: Any, rng: np.random.Generator) -> None:
-            state["secret"] = int(rng.integers(100, 200))
-
-    env = Guess(dataset=[{"question": "guess", "answer": "3"}], max_turns=3)
-    await env.areset(seed=0)
-    branch = await env.abranch(4, hidden="resample")
-    assert branch.state["secret"] >= 100
-    assert env.state["secret"] == 3

@@ -12,34 +12,6 @@ from tests.wrappers.games.playing import InBrackets
 from vfgym.wrappers.games.opening_moves import OpeningMoves
 
 
-def test_samples_of_the_action_space_are_moves_of_the_game() -> None:
-    env = NimEnv(sticks=9)
-    assert {env.action_space.sample().content for _ in range(40)} == {"1", "2", "3"}
-    env.action_space.seed(1)
-    drawn = [env.action_space.sample() for _ in range(5)]
-    env.reset(seed=0)
-    env.action_space.seed(1)
-    assert [env.action_space.sample() for _ in range(5)] == drawn
-    assert env.fork().action_space == env.action_space == copy.deepcopy(env).action_space
-    env.close()
-
-
-class Over(NimEnv):
-    """A game that is over at once, for an environment that nobody plays."""
-
-    def open_table(self) -> Nim:
-        class OverAtOnce(Nim):
-            def reset(self, *args: Any) -> None:
-                super().reset(*args)
-                self.turn = None
-
-        return OverAtOnce()
-
-
-def test_a_game_that_is_over_at_once_has_no_moves_but_an_empty_message() -> None:
-    assert OpeningMoves(Over()).sample(np.random.default_rng(0)).content == ""
-
-
 def test_one_table_is_opened_for_all_samples_and_closed_once() -> None:
     env = NimEnv(sticks=9)
     opened: list[Nim] = []
@@ -58,10 +30,26 @@ def test_one_table_is_opened_for_all_samples_and_closed_once() -> None:
     moves.close()
 
 
-def test_samples_have_the_form_of_answers() -> None:
-    moves = OpeningMoves(InBrackets(sticks=9))
-    assert {moves.sample(np.random.default_rng(seed)).content for seed in range(20)} == {"[1]", "[2]", "[3]"}
-    moves.close()
+def test_samples_are_moves_in_the_form_of_answers() -> None:
+    class Over(Nim):
+        """Over at once, for an environment that nobody plays."""
+
+        def reset(self, *args: Any) -> None:
+            super().reset(*args)
+            self.turn = None
+
+    over = NimEnv()
+    over.open_table = Over  # type: ignore[method-assign]
+    drawn = [{OpeningMoves(env).sample(np.random.default_rng(n)).content for n in range(20)} for env in (NimEnv(), InBrackets(), over)]
+    assert drawn == [{"1", "2", "3"}, {"[1]", "[2]", "[3]"}, {""}]
+    env = NimEnv(sticks=9)
+    env.action_space.seed(1)
+    first = [env.action_space.sample() for _ in range(5)]
+    env.reset(seed=0)
+    env.action_space.seed(1)
+    assert [env.action_space.sample() for _ in range(5)] == first
+    assert env.fork().action_space == env.action_space == copy.deepcopy(env).action_space
+    env.close()
 
 
 def test_moves_of_one_game_are_equal() -> None:

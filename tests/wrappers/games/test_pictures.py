@@ -15,18 +15,18 @@ import pytest
 from gymnasium.wrappers import HumanRendering, RecordVideo, RenderCollection
 
 import vfgym
-from tests.wrappers.games.nim import Nim, NimEnv
-from verifiers_compat.envs.experimental.gym_env import GymEnv
+from tests.wrappers.games.nim import NimEnv
+from tests.wrappers.gymnasium.toys import Toy
 from vfgym.output.pictures import PAGE_SHAPE
 from vfgym.wrappers.games.pictures import draw_game, draws_itself
 
 pytest.importorskip("PIL", reason="needs the extra images")
 pytest.importorskip("pygame", reason="needs the extra classic")
 
-FAMILIES = [
-    *("gymnasium/CartPole-v1", "textarena/TicTacToe-v0", "pettingzoo/connect_four-v3"),
-    pytest.param("reasoning-gym/leg_counting-v0", marks=pytest.mark.exhaustive),
-]
+OTHERS = ("textarena/TicTacToe-v0", "pettingzoo/connect_four-v3", "reasoning-gym/leg_counting-v0")
+FAMILIES = pytest.mark.parametrize(
+    "env_id", ["gymnasium/CartPole-v1", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OTHERS)]
+)
 
 
 def make(env_id: str, **options: Any) -> gym.Env[Any, Any]:
@@ -47,7 +47,7 @@ def play(env: gym.Env[Any, Any], turns: int) -> int:
     return turns
 
 
-@pytest.mark.parametrize("env_id", [FAMILIES[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for each in FAMILIES[1:3])])
+@FAMILIES
 def test_record_video_films_an_episode_of_every_family(env_id: str, tmp_path: Path) -> None:
     pytest.importorskip("moviepy")
     from moviepy import VideoFileClip
@@ -64,38 +64,18 @@ def test_record_video_films_an_episode_of_every_family(env_id: str, tmp_path: Pa
         assert clip.fps == fps
 
 
-def test_a_run_of_one_seat_films_each_of_its_rollouts(tmp_path: Path) -> None:
-    pytest.importorskip("moviepy")
-    film = RecordVideo(make("gymnasium/CartPole-v1"), str(tmp_path / "films"), episode_trigger=lambda episode: True)
-    with pytest.warns(UserWarning, match="Overwriting existing videos"):  # the run makes the wrapper once more
-        results = vfgym.evaluate(film, agent=lambda observation, info: "1", num_examples=2, max_concurrent=1)
-    film.close()
-    assert not any(row["error"] for row in results["outputs"])
-    assert {path.name for path in (tmp_path / "films").iterdir()} == {"rl-video-episode-0.mp4", "rl-video-episode-1.mp4"}
-
-
-@pytest.mark.parametrize("env_id", FAMILIES)
-def test_render_collection_has_a_frame_of_each_turn(env_id: str) -> None:
-    env = RenderCollection(make(env_id))
-    turns = play(env, 3)
-    frames: Any = env.render()
-    env.close()
-    assert len(frames) == turns + 1
-    assert {(frame.shape, frame.dtype.name) for frame in frames} == {(frames[0].shape, "uint8")}
-    assert any(not np.array_equal(frame, frames[0]) for frame in frames[1:])
-
-
-@pytest.mark.parametrize("env_id", FAMILIES)
-def test_gymnasium_make_collects_frames_of_every_family(env_id: str) -> None:
+@pytest.mark.parametrize("env_id", ["gymnasium/CartPole-v1", *OTHERS[:2]])
+def test_gymnasium_collects_a_frame_of_each_turn(env_id: str) -> None:
     make(env_id).close()
-    env = gym.make(env_id, render_mode="rgb_array_list")
-    turns = play(env, 3)
-    frames: Any = env.render()
-    assert len(frames) == turns + 1
-    env.close()
+    for env in (gym.make(env_id, render_mode="rgb_array_list"), RenderCollection(make(env_id))):
+        turns = play(env, 3)
+        frames: Any = env.render()
+        env.close()
+        assert {(frame.shape, frame.dtype.name) for frame in frames} == {(frames[0].shape, "uint8")}
+        assert (len(frames), len({frame.tobytes() for frame in frames}) > 1) == (turns + 1, True)
 
 
-@pytest.mark.parametrize("env_id", FAMILIES)
+@FAMILIES
 def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     env = HumanRendering(make(env_id))
@@ -106,19 +86,11 @@ def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch
     env.close()
 
 
-def test_the_frames_per_second_are_those_of_what_is_drawn() -> None:
-    assert make("gymnasium/CartPole-v1").metadata["render_fps"] == gym.make("CartPole-v1").metadata["render_fps"]
-    assert gym.make("gymnasium/CartPole-v1").metadata["render_fps"] == vfgym.ChatEnv.metadata["render_fps"]
-
-
-# A game's own picture
-
-
 @pytest.mark.parametrize(("game", "actions"), [("CartPole-v1", [0, 1, 0, 1]), ("FrozenLake-v1", [1, 1]), ("Taxi-v4", [0, 2, 4])])
 def test_a_game_is_filmed_as_it_draws_itself(game: str, actions: list[int]) -> None:
     """Also one that the model is shown as a drawing in text."""
-    env = vfgym.to_chat(game, render_mode="rgb_array")
-    native = gym.make(game, render_mode="rgb_array")
+    env, native = vfgym.to_chat(game, render_mode="rgb_array"), gym.make(game, render_mode="rgb_array")
+    assert env.metadata["render_fps"] == native.metadata["render_fps"]
     env.reset(seed=5)
     native.reset(seed=5)
     for action in actions:
@@ -129,8 +101,10 @@ def test_a_game_is_filmed_as_it_draws_itself(game: str, actions: list[int]) -> N
     env.close()
 
 
-@pytest.mark.parametrize("options", [{}, {"observe": "both"}, {"obs_to_text": str}])
-@pytest.mark.parametrize("game", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [("CartPole-v1", {}), ("FrozenLake-v1", {"observe": "both"}), ("FrozenLake-v1", {}), ("Blackjack-v1", {"obs_to_text": str})],
+)
 def test_the_model_sees_the_same_whether_or_not_it_is_filmed(game: str, options: dict[str, Any]) -> None:
     conversations = []
     for render_mode in (None, "rgb_array"):
@@ -159,36 +133,11 @@ def test_a_blocking_game_draws_on_its_thread() -> None:
     assert np.array_equal(asyncio.run(play_async()), native.render())
 
 
-def test_a_game_of_the_rollout_api_is_filmed_too() -> None:
-    native = gym.make("CartPole-v1", render_mode="rgb_array")
-    env = GymEnv(gym.make, {"id": "CartPole-v1", "render_mode": "rgb_array"}, action_parser=int, render_mode="rgb_array")
-    env.reset(seed=3)
-    env.step("1")
-    native.reset(seed=3)
-    native.step(1)
-    assert np.array_equal(env.render(), native.render())
-
-
-class NoDisplay(gym.Env[Any, Any]):
-    """Cannot draw itself where it runs."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    action_space = gym.spaces.Discrete(2)
-    observation_space = gym.spaces.Discrete(2)
-    render_mode = "rgb_array"
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        return 0, {}
-
-    def step(self, action: Any) -> Any:
-        return 0, 0.0, False, False, {}
-
-    def render(self) -> Any:
+def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
+    def render() -> Any:
         raise OSError("no display")
 
-
-def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
-    env = vfgym.to_chat(NoDisplay, render_mode="rgb_array")
+    env = vfgym.to_chat(lambda: Toy("rgb_array", metadata={"render_modes": ["rgb_array"]}, render=render), render_mode="rgb_array")
     env.reset()
     with caplog.at_level(logging.WARNING):
         pages = [env.render()]
@@ -201,11 +150,11 @@ def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why
     ]
 
 
-# Tables
-
-
 def test_a_game_of_pettingzoo_is_filmed_as_it_draws_itself() -> None:
     pettingzoo = pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    other = make("pettingzoo/tictactoe-v3", game_options={"render_mode": None})  # which is filmed as its conversation
+    other.reset(seed=0)
+    assert other.render().shape == PAGE_SHAPE  # type: ignore[union-attr]
     env: Any = make("pettingzoo/tictactoe-v3", opponents="self")
     native = pettingzoo.make("aec", "classic/tictactoe_v3", render_mode="rgb_array")
     env.reset(seed=0)
@@ -217,33 +166,6 @@ def test_a_game_of_pettingzoo_is_filmed_as_it_draws_itself() -> None:
     assert np.array_equal(env.render(), native.render())
     assert env.metadata["render_fps"] == native.metadata["render_fps"]
     env.close()
-
-
-def test_a_game_of_pettingzoo_that_was_made_otherwise_is_filmed_as_its_conversation() -> None:
-    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
-    env = make("pettingzoo/tictactoe-v3", game_options={"render_mode": None})
-    env.reset(seed=0)
-    assert env.render().shape == PAGE_SHAPE
-
-
-class DrawnNim(Nim):
-    """Draws its sticks as a row of pixels."""
-
-    def render_picture(self) -> Any:
-        return np.full((1, 1 + self.sticks, 3), 255, np.uint8)
-
-
-def test_a_table_of_ones_own_may_draw_itself() -> None:
-    class DrawnNimEnv(NimEnv):
-        def open_table(self) -> DrawnNim:
-            return DrawnNim(2, 9)
-
-    env = DrawnNimEnv(sticks=9, opponents="self", render_mode="rgb_array")
-    env.reset(seed=0)
-    assert env.render().shape == (1, 10, 3)
-
-
-# Conversations
 
 
 class Drawing(vfgym.SingleTurnEnv):
@@ -284,15 +206,11 @@ def test_any_conversation_is_drawn_as_a_page(make_env: Any) -> None:
     env.close()
 
 
-class Switching(gym.Env[Any, Any]):
+class Switching(Toy):
     """Draws text or pixels, whichever its mode says; may fail."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"]}
-
-    def __init__(self, mode: str | None, metadata: Any = None, error: Exception | None = None) -> None:
-        self.render_mode, self.error = mode, error
-        if metadata is not None:
-            self.metadata = metadata
+    metadata = {"render_modes": ["ansi", "rgb_array"]}
+    error: Exception | None = None
 
     def render(self) -> Any:
         if self.error is not None:
@@ -308,9 +226,9 @@ class Switching(gym.Env[Any, Any]):
         (gym.Wrapper(Switching("ansi")), True),
         (Switching("human"), False),
         (Switching(None), False),
-        (Switching("ansi", {"render_modes": ["ansi"]}), False),
-        (Switching("ansi", {}), False),
-        (Switching("ansi", 3), False),
+        (Switching("ansi", metadata={"render_modes": ["ansi"]}), False),
+        (Switching("ansi", metadata={}), False),
+        (Switching("ansi", metadata=3), False),
         (object(), False),
     ],
 )
@@ -333,8 +251,7 @@ def test_a_game_is_in_its_own_mode_again_after_it_was_drawn_or_failed_to_be(wrap
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of Linux without a display")
 @pytest.mark.parametrize(
-    ("variables", "library"),
-    [({}, "egl"), ({"MUJOCO_GL": "osmesa"}, "osmesa"), ({"DISPLAY": ":0"}, None), ({"WAYLAND_DISPLAY": ""}, None)],
+    ("variables", "library"), [({}, "egl"), ({"MUJOCO_GL": "osmesa"}, "osmesa"), ({"DISPLAY": ":0"}, None), ({"WAYLAND_DISPLAY": ""}, None)]
 )
 def test_mujoco_draws_off_screen_where_there_is_no_display(
     variables: dict[str, str], library: str | None, monkeypatch: pytest.MonkeyPatch

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import vfgym
-from tests.wrappers.games.counting import Answering, Counting, Game, _rollout
+from tests.wrappers.games.counting import Counting, Game, _rollout
 from tests.wrappers.games.nim import Nim, NimEnv
 from vfgym.errors import Error
 from vfgym.state import State
@@ -99,13 +98,6 @@ def test_the_first_game_on_a_thread_begins_alone_and_then_all_others_at_once(fai
     assert env.begun == ["begins"] * 7
 
 
-def test_a_blocking_game_stepped_from_plain_code_stays_on_the_callers_thread() -> None:
-    env = Counting()
-    env.reset(seed=0)
-    env.step("up")
-    assert env.games[0].threads == {threading.get_ident()}
-
-
 class Busy(Counting):
     """The port of its first game is taken."""
 
@@ -135,83 +127,26 @@ def test_a_game_that_could_not_be_opened_costs_one_episode_of_a_run(blocking: bo
     assert errors == ["RuntimeError('port busy')", None, None, None]
 
 
-async def test_the_thread_of_a_game_that_could_not_be_opened_ends() -> None:
-    env = Busy()
-    before = set(threading.enumerate())
-    with pytest.raises(RuntimeError, match="port busy"):
-        await env.areset(seed=0)
-    for thread in set(threading.enumerate()) - before:
-        await asyncio.to_thread(thread.join, 20)
-        assert not thread.is_alive()
-
-
-def test_a_game_that_has_a_close_is_closed_and_any_other_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
-    closed: list[bool] = []
-
-    class Closing(Answering):
-        def open_game(self) -> Any:
-            return SimpleNamespace(close=lambda: closed.append(True))
-
-    for kind in (Answering, Closing):
-        results = vfgym.evaluate(
-            kind(lambda: Turn([], 1.0, terminated=True)), lambda conversation, info: "up", num_examples=2, progress=False
-        )
-        assert results["metadata"]["avg_reward"] == 1.0
-    assert closed
-    assert not caplog.records
-
-
-class OnOneThread(Nim):
-    """A table that notes on which threads it is called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.threads: set[int] = set()
-
-    def _note(self) -> None:
-        self.threads.add(threading.get_ident())
-
-    def observe(self, player: Any) -> str:
-        self._note()
-        return super().observe(player)
-
-    def move(self, message: Any) -> Any:
-        self._note()
-        return super().move(message)
-
-    def legal_moves(self, player: Any) -> list[str]:
-        self._note()
-        return super().legal_moves(player)
-
-    def info(self, player: Any) -> dict[str, Any]:
-        self._note()
-        return super().info(player)
-
-    def sample_move(self, player: Any, rng: np.random.Generator) -> Any:
-        self._note()
-        return super().sample_move(player, rng)
-
-    def reset(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        self._note()
-        super().reset(seed, options)
-
-
 @pytest.mark.parametrize("tell_legal_actions", [True, False])
 @pytest.mark.parametrize("opponents", ["random", "self"])
 def test_a_blocking_table_in_an_async_run_is_always_called_on_its_own_thread(opponents: str, tell_legal_actions: bool) -> None:
-    tables: list[OnOneThread] = []
+    tables: list[Nim] = []
+    threads: set[int] = set()
+
+    def note(function: Any) -> Any:
+        return lambda *args: threads.add(threading.get_ident()) or function(*args)
 
     class Tables(NimEnv):
         def open_table(self) -> Nim:
-            tables.append(OnOneThread())
+            tables.append(Nim())
+            for name in ("observe", "move", "legal_moves", "info", "sample_move", "reset"):
+                setattr(tables[-1], name, note(getattr(tables[-1], name)))
             return tables[-1]
 
     env = Tables(blocking=True, opponents=opponents, tell_legal_actions=tell_legal_actions)
     results = vfgym.evaluate(env, "random", num_examples=1, progress=False)
     assert results["outputs"][0]["stop_condition"] == "game_over"
-    (table,) = tables
-    assert len(table.threads) == 1
-    assert threading.get_ident() not in table.threads
+    assert (len(tables), len(threads), threading.get_ident() in threads) == (1, 1, False)
 
 
 async def test_a_game_that_begins_inside_the_first_ones_beginning_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,18 +266,6 @@ def test_a_game_that_cannot_draw_itself_is_asked_once_and_that_is_logged_once(ca
     ]
 
 
-def test_what_close_raises_is_logged_with_the_game(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(game: Any) -> None:
-        raise OSError("gone")
-
-    close_or_log(3, fail)
-    close_or_log(SimpleNamespace(close=lambda: 1 / 0))
-    assert [record.message for record in caplog.records] == [
-        "a game of int could not be closed: OSError('gone')",
-        "a game of SimpleNamespace could not be closed: ZeroDivisionError('division by zero')",
-    ]
-
-
 @pytest.mark.parametrize("blocking", [False, True])
 async def test_a_game_whose_closing_fails_leaves_no_thread(blocking: bool, caplog: pytest.LogCaptureFixture) -> None:
     class Unclosable(Counting):
@@ -350,8 +273,12 @@ async def test_a_game_whose_closing_fails_leaves_no_thread(blocking: bool, caplo
             super().close_game(game)
             raise OSError("gone")
 
-    env = Unclosable(blocking=blocking)
+    close_or_log(SimpleNamespace(close=lambda: 1 / 0))
+    assert caplog.messages == ["a game of SimpleNamespace could not be closed: ZeroDivisionError('division by zero')"]
+    env, unopened = Unclosable(blocking=blocking), Busy(blocking=blocking)
     before = set(threading.enumerate())
+    with pytest.raises(RuntimeError, match="port busy"):
+        await unopened.areset(seed=0)
     await env.areset(seed=0)
     await env.aclose()
     assert env.games[0].closed == 1

@@ -22,32 +22,6 @@ def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
         Counting().set_tasks("train", [{"question": "?"}])
 
 
-def test_a_turn_takes_messages_that_can_be_read_once_only() -> None:
-    env = Answering(lambda: Turn(vfgym.UserMessage(text) for text in ("on", "and on")))  # type: ignore[arg-type]
-    env.reset(seed=0)
-    assert [message["content"] for message in env.step("up").observation] == ["go", "up", "on", "and on"]
-
-
-def test_a_turn_takes_any_number_for_a_reward() -> None:
-    env = Answering(lambda: Turn([vfgym.UserMessage("on")], np.float32(0.5)))  # type: ignore[arg-type]
-    env.reset(seed=0)
-    assert env.step("up").reward == 0.5
-    assert type(env.state["trajectory"][0]["reward"]) is float
-
-
-def test_answers_that_name_no_move_are_counted_in_the_episode() -> None:
-    env = Counting(blocking=False)
-    env.reset(seed=0)
-    outcomes = [env.step(answer) for answer in ("what?", "up", "what?", "what?", "up", "up")]
-    assert outcomes[-1].info["metrics"]["invalid_answers"] == 3.0
-    assert [step["extras"].get("invalid_answer", False) for step in env.state["trajectory"]] == [True, False, True, True, False, False]
-
-
-def test_a_wrong_limit_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="max_invalid_moves must be a whole number of at least 1, got 0"):
-        Counting(max_invalid_moves=0)
-
-
 class Echo(vfgym.GameEnv):
     """Says after each move how many there were, and is over after five."""
 
@@ -98,21 +72,6 @@ def test_history_limits_what_is_shown_and_not_what_is_kept(history: int | None, 
     assert said(env.state["completion"]) == whole
     assert said(outcome.observation) == ["Be brief.", "Say anything.\n\nmove 0", *whole]
     assert env.state["reward"] == 5.0
-
-
-@pytest.mark.parametrize("history", [None, 0, 1, 9])
-@pytest.mark.parametrize("answers", [["a"], ["a", "b"], ["a", "b", "crash"]])
-def test_a_limited_history_leaves_the_completion_alone_however_it_ends(history: int | None, answers: list[str]) -> None:
-    """A limit, an error, or the outside ends the episode: the completion is that of the same game with all of its history."""
-    completions = []
-    for limit in (history, None):
-        env = Echo(history=limit, max_turns=2 if answers[-1] != "crash" else -1, blocking=False)
-        env.reset(seed=0)
-        for text in answers:
-            env.step(text)
-        env.truncate()
-        completions.append(said(env.state["completion"]))
-    assert completions[0] == completions[1]
 
 
 @pytest.mark.parametrize("history", [None, 0, 1])
@@ -178,12 +137,6 @@ def test_an_info_is_copied_value_by_value() -> None:
     assert copied["board"] == [[0]]
 
 
-@pytest.mark.parametrize("history", [-1, 1.5, "all", True])
-def test_a_history_that_is_no_number_of_moves_is_refused(history: Any) -> None:
-    with pytest.raises(ConfigurationError, match="history"):
-        Echo(history=history)
-
-
 class Own(Counting):
     """Its author does what authors may do with the state."""
 
@@ -206,6 +159,14 @@ class Own(Counting):
         return turn
 
 
+def test_a_turn_takes_any_number_for_a_reward_and_messages_that_can_be_read_once_only() -> None:
+    env = Answering(lambda: Turn((vfgym.UserMessage(text) for text in ("on", "and on")), np.float32(0.5)))  # type: ignore[arg-type]
+    env.reset(seed=0)
+    outcome = env.step("up")
+    assert said(outcome.observation) == ["go", "up", "on", "and on"]
+    assert (outcome.reward, type(env.state["trajectory"][0]["reward"])) == (0.5, float)
+
+
 def test_what_an_author_wrote_before_the_game_began_hides_nothing_of_the_game() -> None:
     env = Own()
     env.reset(seed=0)
@@ -226,16 +187,20 @@ def test_a_game_that_is_over_when_it_was_set_up_ends_at_once() -> None:
 def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
     env = Own(lambda state: State({**state, "mine": 1}))
     env.reset(seed=0)
-    assert [env.step(word).terminated for word in ("up", "what?", "up", "up")] == [False, False, False, True]
-    assert (env.state["mine"], env.state["reward"]) == (1, 1.5)
+    outcomes = [env.step(word) for word in ("up", "what?", "up", "up")]
+    assert [outcome.terminated for outcome in outcomes] == [False, False, False, True]
+    assert (env.state["mine"], env.state["reward"], outcomes[-1].info["metrics"]["invalid_answers"]) == (1, 1.5, 1.0)
+    assert [step["extras"].get("invalid_answer", False) for step in env.state["trajectory"]] == [False, True, False, False]
 
 
-@pytest.mark.parametrize("way", ["its turn", "the turn of its game state", "another turn"])
+@pytest.mark.parametrize("way", ["its turn", "the turn of its game state", "another turn", "a step function"])
 def test_a_turn_that_an_own_apply_action_ends_is_the_last(way: str) -> None:
     class Ending(Counting):
         def apply_action(self, message: vfgym.Message, state: State) -> Any:
             done = super().apply_action(message, state)
-            if way == "its turn":
+            if way == "a step function":
+                pass
+            elif way == "its turn":
                 state["turn"].terminated = True
             elif way == "the turn of its game state":
                 state.game_state.turn.terminated = True
@@ -243,23 +208,16 @@ def test_a_turn_that_an_own_apply_action_ends_is_the_last(way: str) -> None:
                 state.game_state.turn = Turn([], terminated=True)
             return done
 
-    env = Ending(blocking=False)
-    env.reset(seed=0)
-    assert env.step("up").terminated
-    assert env.state["stop_condition"] == "game_over"
-
-
-def test_a_turn_that_a_step_function_ends_is_the_last() -> None:
     def end(step: Any, state: State) -> float:
-        state["turn"].truncated = True
+        state["turn"].terminated = way == "a step function" or state["turn"].terminated
         return 1.0
 
     rubric = vfgym.Rubric()
     rubric.add_step_reward_func(end)
-    env = Counting(blocking=False, rubric=rubric)
+    env = Ending(blocking=False, rubric=rubric)
     env.reset(seed=0)
     outcome = env.step("up")
-    assert (outcome.reward, outcome.terminated, outcome.truncated) == (1.0, False, True)
+    assert (outcome.terminated, outcome.reward, env.state["stop_condition"]) == (True, 1.0, "game_over")
 
 
 def test_invalid_moves_that_an_author_counts_end_an_episode_and_a_valid_one_begins_anew() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from hypothesis import given
@@ -64,6 +63,11 @@ class Vectors(Game):
 
 def test_a_docstring_without_headings_is_the_rules_up_to_its_arguments() -> None:
     rules = "Guess a number.\n\nYou win if you hit it."
+    assert describe(Game()) == Description()
+    secretive = Guess()
+    arguments = {"kwargs": {"number": 1234567}, "max_episode_steps": 12}  # arguments may be what the player has to find out
+    secretive.spec = gym.envs.registration.EnvSpec("Guess-v0", entry_point=Guess, **arguments)
+    assert describe(secretive).rules == f"{rules}\n\nAn episode is cut off after 12 steps."
     assert describe(Guess()) == describe(type("StillGuessing", (Guess,), {})()) == Description(rules=rules)
 
 
@@ -111,26 +115,10 @@ def test_whatever_a_docstring_of_somebody_elses_says_is_told_but_what_is_for_pro
     )
 
 
-def test_an_environment_that_says_nothing_has_an_empty_description() -> None:
-    assert describe(Game()) == Description()
-
-
 LINES = [
-    "Text.",
-    "",
-    "## Action Space",
-    "## Observation Space",
-    "## Starting State",
-    "| Num | Action | Name |",
-    "| Observation | Values |",
-    "|---|---|---|",
-    "| 0 | left | a |",
-    "| 1 | left | b |",
-    "| 1 |",
-    "| excluded | x-coordinate | c |",
-    "- 0: stay",
-    "- 1: go",
-    "- *parts (2 elements):* two",
+    *("Text.", "", "## Action Space", "## Observation Space", "## Starting State", "| Num | Action | Name |", "| Observation | Values |"),
+    *("|---|---|---|", "| 0 | left | a |", "| 1 | left | b |", "| 1 |", "| excluded | x-coordinate | c |"),
+    *("- 0: stay", "- 1: go", "- *parts (2 elements):* two"),
 ]
 
 
@@ -156,40 +144,19 @@ def test_names_of_observations_and_actions_of_an_environment_documented_like_gym
         observation_labels=("dry", "wet", "unknown"),
     )
     found = describe(Vectors())
-    assert found.action_labels == ()
-    assert found.about_actions == "Num, Action, Unit\n0, left wheel, m/s\n1, right wheel, m/s"
-
-
-@pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,)), MultiDiscrete([2, 2])])
-def test_names_that_do_not_fit_the_space_are_no_names(space: gym.Space[Any]) -> None:
-    env = Documented()
-    env.action_space = space
-    assert describe(env).action_names == ()
+    assert (found.action_labels, found.about_actions) == ((), "Num, Action, Unit\n0, left wheel, m/s\n1, right wheel, m/s")
+    for space in (Discrete(3), Box(-1, 1, (2,)), MultiDiscrete([2, 2])):
+        env = Documented()
+        env.action_space = space
+        assert describe(env).action_names == ()
 
 
 def test_the_action_that_does_nothing_is_an_action_and_no_place_in_a_list() -> None:
-    class Offset(Game):
-        """Counts from five.
-
-        ## Action Space
-        - 0: jump
-        - 1: do nothing
-        """
-
-        action_space = Discrete(2, start=5)
-
-    assert describe(Offset()).noop == 6
-
-
-def test_arguments_of_other_peoples_environments_are_not_told() -> None:
-    """They may be what the player has to find out."""
-
-    class Secretive(Game):
-        """Guess the `secret` number."""
-
-    env = Secretive()
-    env.spec = gym.envs.registration.EnvSpec("Secretive-v0", entry_point=Secretive, kwargs={"secret": 1234567})
-    assert describe(env).rules == "Guess the secret number."
+    env = Game()
+    env.__class__ = type(
+        "Offset", (Game,), {"__doc__": "## Action Space\n- 0: jump\n- 1: do nothing", "action_space": Discrete(2, start=5)}
+    )
+    assert describe(env).noop == 6
 
 
 def test_long_rules_are_cut_at_a_paragraph() -> None:
@@ -247,12 +214,6 @@ def test_the_docstring_of_a_compatibility_wrapper_is_not_the_games() -> None:
     assert describe(wrapper) == Description()
     wrapper.gym_env = Wrapped()
     assert describe(wrapper) == Description(rules="A game of the abandoned gym.", action_names=("dig", "leave"))
-
-
-def test_the_limit_of_steps_is_the_games_own() -> None:
-    env = Guess()
-    env.spec = gym.envs.registration.EnvSpec("Guess-v0", entry_point=Guess, max_episode_steps=12)
-    assert describe(env).rules.endswith("\n\nAn episode is cut off after 12 steps.")
 
 
 def test_a_subclass_of_a_curated_game_is_that_game_unless_it_says_something_itself() -> None:

@@ -18,15 +18,14 @@ from hypothesis import strategies as st
 import vfgym
 from tests.environments import Talk
 from tests.wrappers.games.nim import NimEnv
-from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, connect_four, cut_off, factory, natively, said
-from vfgym.errors import ConfigurationError, Error, InvalidAction, ResetNeeded
-from vfgym.messages import AssistantMessage, Response, ResponseTokens, SystemMessage, UserMessage
+from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, cut_off, factory
+from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded
+from vfgym.messages import AssistantMessage, Response, ResponseTokens, UserMessage
 from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame, to_pettingzoo
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its tests make their environments in a way that it deprecates
     from pettingzoo.test import api_test, seed_test
-from pettingzoo.utils import wrappers
 from pettingzoo.utils.conversions import aec_to_parallel
 
 # PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
@@ -38,53 +37,24 @@ def chat_aec(name: str, /, **options: Any) -> Any:
 
 
 def test_of_the_options_of_a_reset_those_that_are_known_are_handed_on() -> None:
-    aec: Any = to_pettingzoo(lambda: PettingZooGame(Elimination))
+    aec: Any = to_pettingzoo(PettingZooEnv(Elimination, max_invalid_moves=1))
     aec.reset(seed=0, options={"game_options": {"speed": "high"}, "options": 1})
     assert aec.game.env.options == {"speed": "high"}
+    aec.step("[2, 0]")
+    aec.step("banana")  # a limit of the chat environment truncates those who are still in the game
+    assert aec.terminations == {"player_0": True, "player_1": False, "player_2": False}
+    assert aec.truncations == {"player_0": False, "player_1": True, "player_2": True}
     solo: Any = to_pettingzoo(vfgym.to_chat("CartPole-v1"))
     solo.reset(seed=0, options={"example_id": 7, "options": 1})
     assert solo.infos["player_0"]["example_id"] == 7
 
 
-@pytest.mark.parametrize("make", [lambda: chat_aec("tictactoe_v3"), lambda: to_pettingzoo(vfgym.to_chat("CartPole-v1"))])
-def test_an_agent_that_there_is_not_is_named(make: Any) -> None:
-    env = make()
-    env.reset(seed=0)
-    with pytest.raises(ConfigurationError, match="no agent 'nobody'; there are player_0"):
-        env.observe("nobody")
-
-
 @pytest.mark.parametrize("name", CLASSIC)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
-def test_pettingzoos_own_test_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pettingzoos_own_tests_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     api_test(chat_aec(name), num_cycles=30)
     assert "Passed API test" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", CLASSIC)
-def test_pettingzoos_own_test_of_seeds_passes(name: str) -> None:
     seed_test(functools.partial(chat_aec, name), num_cycles=10)
-
-
-@pytest.mark.parametrize("name", CLASSIC)
-def test_there_and_back_it_is_the_same_game(name: str) -> None:
-    """An environment that became a table that became an environment has the agents, rewards and ends of the first one."""
-    make_env = factory(name)
-    for seed in range(2):
-        env = chat_aec(name)
-        env.reset(seed=seed)
-        for native, action in natively(make_env, seed, most=30):
-            if action is None:
-                break
-            assert env.players[env.agent_selection] == native.agent_selection
-            assert not env.last()[2]
-            env.step(said(env.game, action))
-            named = {env.players[agent]: env.rewards[agent] for agent in env.agents}
-        else:
-            continue
-        assert named == native.rewards
-        assert {env.players[agent]: env.terminations[agent] for agent in env.agents} == native.terminations
-        assert {env.players[agent]: env.truncations[agent] for agent in env.agents} == native.truncations
 
 
 @given(st.lists(st.sampled_from(["[0, 0]", "[1, 1]", "[2, 0]"]), min_size=8, max_size=8))
@@ -106,23 +76,6 @@ def test_agents_who_leave_at_different_times_end_as_they_do_natively(moves: list
     assert {env.players[agent]: end for agent, end in ends(env, str).items()} == native
 
 
-def test_a_limit_of_the_chat_environment_truncates_those_who_are_still_in_the_game() -> None:
-    aec = to_pettingzoo(PettingZooEnv(Elimination, max_invalid_moves=1))
-    aec.reset(seed=0)
-    aec.step("[2, 0]")
-    aec.step("banana")
-    ended = {aec.players[agent]: (aec.terminations[agent], aec.truncations[agent]) for agent in aec.agents}
-    assert ended == {"red_0": (True, False), "green_0": (False, True), "blue_0": (False, True)}
-    assert {info["stop_condition"] for info in aec.infos.values()} == {"too_many_invalid_moves"}
-
-
-def test_legal_actions_are_told_where_the_chat_environment_tells_them() -> None:
-    for told in (True, False):
-        aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", tell_legal_actions=told))
-        aec.reset(seed=0)
-        assert ("legal_actions" in aec.last()[4]) is told
-
-
 def test_agents_have_conversations_of_their_own() -> None:
     env = chat_aec("tictactoe_v3")
     env.reset(seed=0)
@@ -138,6 +91,8 @@ def test_agents_have_conversations_of_their_own() -> None:
     assert info == {"player": "player_1", "game_info": {}, "legal_actions": ["3", "5", "6", "7", "8"]}
     assert env.observation_space("player_0").contains(conversation)
     assert env.observe("player_0") == conversation
+    with pytest.raises(ConfigurationError, match="no agent 'nobody'; there are player_0"):
+        env.observe("nobody")
 
 
 def test_a_conversation_holds_what_was_said_and_nothing_of_how_it_was_sampled() -> None:
@@ -150,19 +105,11 @@ def test_a_conversation_holds_what_was_said_and_nothing_of_how_it_was_sampled() 
     assert said == {"role": "assistant", "content": "4", "reasoning_content": "Hm."}
 
 
-def test_what_an_agent_is_told_between_two_of_its_messages_is_one_message() -> None:
-    env = chat_aec("tictactoe_v3")
-    env.reset(seed=0)
-    early = env.observe("player_1")
-    env.step("4")
-    conversation = env.observe("player_1")
-    assert len(early) == len(conversation) == 1
-    assert conversation[0].content.startswith(early[0].content)
-    assert "player_1 played: 4" in conversation[0].content
-
-
 def test_an_agent_that_names_no_move_stays_selected_and_is_told() -> None:
     env = chat_aec("tictactoe_v3")
+    env.reset(seed=0)
+    env.step(cut_off("Action: 3"))
+    assert "cut off" in env.observe(env.agent_selection)[-1].content
     env.reset(seed=0)
     env.step("somewhere")
     assert env.agent_selection == "player_0"
@@ -194,23 +141,6 @@ def test_all_leave_when_the_game_is_over() -> None:
         env.step(None)
     env.reset(seed=0)
     assert env.agents == ["player_0", "player_1"]
-
-
-def test_it_can_be_wrapped_as_any_other() -> None:
-    env = wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(chat_aec("connect_four_v3")))
-    with pytest.raises(AttributeError, match="before reset"):
-        _ = env.agent_selection
-    env.reset(seed=1)
-    with pytest.raises(AssertionError, match="not in action space"):
-        env.step(3)
-    for agent in env.agents:
-        env.action_space(agent).seed(1)
-    total = 0.0
-    for agent in env.agent_iter():
-        _, reward, terminated, truncated, _ = env.last()
-        total += abs(reward)
-        env.step(None if terminated or truncated else env.action_space(agent).sample())
-    assert total == 2.0
 
 
 def test_samples_are_legal_moves_of_whose_turn_it_is_and_words_else() -> None:
@@ -250,16 +180,6 @@ def test_it_renders_conversations(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.count("player_1 played: 4") == 1
     with pytest.raises(ConfigurationError, match="render_mode must be one of ansi, human"):
         chat_aec("tictactoe_v3", render_mode="rgb_array")
-
-
-def test_a_multiplayer_environment_becomes_its_game() -> None:
-    env = to_pettingzoo(PettingZooEnv("classic/connect_four_v3", system_prompt="Play well."))
-    env.reset(seed=0)
-    first, second = env.observe("player_1")
-    assert first == SystemMessage("Play well.")
-    assert isinstance(second, UserMessage)
-    env.step("0")
-    assert env.agent_selection == "player_1"
 
 
 def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -310,26 +230,6 @@ def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
     assert env.last()[4]["stop_condition"] is None
 
 
-def test_an_id_does_as_well_as_an_environment() -> None:
-    one, several = to_pettingzoo("gymnasium/CartPole-v1"), to_pettingzoo(gym.spec("pettingzoo/tictactoe-v3"))
-    assert (one.possible_agents, several.possible_agents) == (["player_0"], ["player_0", "player_1"])
-    several.reset(seed=0)
-    assert several.last()[4]["player"] == "player_1"
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (gym.make("CartPole-v1", disable_env_checker=True), "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
-        ("CartPole-v1", "take 'gymnasium/CartPole-v1', or wrap it with vfgym.to_chat"),
-        (3, "to_pettingzoo takes a chat environment, the id of one"),
-    ],
-)
-def test_what_is_no_conversation_is_refused(given: Any, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        to_pettingzoo(given)
-
-
 def endings(aec: Any, answers: Iterator[str]) -> tuple[int, set[bool], set[str]]:
     """Play a game to its end. Return how many answers were given, whether agents were truncated, and the stop conditions they are told."""
     aec.reset(seed=0)
@@ -347,20 +247,13 @@ def endings(aec: Any, answers: Iterator[str]) -> tuple[int, set[bool], set[str]]
 
 
 @pytest.mark.parametrize("opponents", ["random", "self"])
-def test_an_agent_that_finds_no_valid_move_truncates_the_game_as_in_conversation(opponents: str) -> None:
+def test_an_agent_that_finds_no_valid_move_truncates_the_game(opponents: str) -> None:
+    """Invalid moves of one agent are none of another; a table has no limits but its own."""
     env = PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=3, opponents=opponents)
     answers = ["4", "banana", "banana", "0", "banana", "banana", "8", "banana", "banana", "banana"]
     assert endings(to_pettingzoo(env), iter(answers)) == (10, {True}, {"too_many_invalid_moves"})
-    env.reset(seed=0)
-    outcome = [env.step("banana") for _ in range(3)][-1]
-    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
-    env.close()
-
-
-def test_invalid_moves_of_one_agent_are_none_of_another() -> None:
-    aec = to_pettingzoo(PettingZooEnv("classic/tictactoe_v3", max_invalid_moves=2))
-    moves = ["banana", "0", "banana", "1", "banana", "3", "banana", "4", "banana", "6"]
-    assert endings(aec, iter(moves)) == (10, {False}, {"game_over"})
+    table = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3", max_moves=30))
+    assert endings(table, iter(["banana"] * 30)) == (30, {True}, {"game_truncated"})
 
 
 def test_who_has_had_all_its_turns_truncates_the_game() -> None:
@@ -370,35 +263,6 @@ def test_who_has_had_all_its_turns_truncates_the_game() -> None:
         env = vfgym.TextArenaEnv("TicTacToe-v0", max_turns=most, opponents="self" if together else "random")
         reason = "max_turns_reached" if most > 0 else "game_over"
         assert endings(to_pettingzoo(env), iter(moves)) == (answered, {most > 0}, {reason})
-
-
-def test_a_table_has_no_limits_but_its_own() -> None:
-    aec = to_pettingzoo(lambda: PettingZooGame("classic/tictactoe_v3", max_moves=30))
-    assert endings(aec, iter(["banana"] * 30)) == (30, {True}, {"game_truncated"})
-
-
-def test_an_agents_sentence_that_was_cut_off_is_no_move() -> None:
-    aec = to_pettingzoo(connect_four())
-    aec.reset(seed=0)
-    agent = aec.agent_selection
-    aec.step(cut_off("Action: 3"))
-    assert aec.agent_selection == agent
-    assert "cut off" in aec.observe(agent)[-1].content
-    aec.step("Action: 3")
-    assert aec.agent_selection != agent
-
-
-def test_a_textarena_game_that_has_not_begun_says_so() -> None:
-    game = vfgym.to_textarena("textarena/TicTacToe-v0")
-    with pytest.raises(ResetNeeded):
-        game.step("[4]")
-    game.close()
-
-
-@pytest.mark.parametrize("convert", [vfgym.to_textarena, vfgym.to_gym])
-def test_what_is_no_environment_is_refused(convert: Any) -> None:
-    with pytest.raises(Error, match="int"):
-        convert(5)
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,3 @@ def test_chess_has_castling_checks_promotion_and_mate_by_name() -> None:
     played = play(table, "f3", "e5", "g4", "Qh4")
     assert played.rewards == {"player_0": -1.0, "player_1": 1.0}
     assert "player_1 played: Qh4#" in table.observe("player_0")
-
-
-def test_black_moves_are_named_for_black() -> None:
-    table = opened("chess_v6")
-    play(table, "e4")
-    assert "e5" in (table.legal_moves("player_1") or ())
-    text = table.observe("player_1")
-    assert "You are player_1 (Black)." in text
-    assert "4 . . . . P . . ." in text

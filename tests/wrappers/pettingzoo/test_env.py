@@ -82,38 +82,12 @@ def test_arguments_of_the_game_are_told_from_unknown_ones() -> None:
         vfgym.to_chat("classic/go_v5", max_turn=5)
 
 
-@pytest.mark.parametrize("opponents", ["random", "self"])
-def test_a_table_serves_a_chat_environment(opponents: str) -> None:
-    env = PettingZooEnv("classic/tictactoe_v3", opponents=opponents)
-    agent = vfgym.RandomAgent()
-    for seed in range(5):
-        observation, info = env.reset(seed=seed)
-        answer = agent.for_episode(env)
-        over = False
-        while not over:
-            observation, _, terminated, truncated, info = env.step(answer(observation, info))
-            over = terminated or truncated
-        assert info["stop_condition"] == "game_over"
-        assert sum(info["rewards"].values()) == 0.0
-    env.close()
-
-
 @pytest.mark.parametrize("name", ["leduc_holdem_v4", "rps_v2", pytest.param("chess_v6", marks=pytest.mark.exhaustive)])
 def test_a_seat_is_all_that_an_environment_must_be(name: str) -> None:
     """Gymnasium's checks, seeds, copies in the middle of an episode, and the rest of what ``vfgym check`` looks at."""
     factory(name)
     checks = check_environment(functools.partial(PettingZooEnv, f"classic/{name}", max_turns=8))
     assert not [check for check in checks if not check.passed]
-
-
-def test_the_game_of_a_seat_is_made_with_its_options() -> None:
-    env = PettingZooEnv("classic/go_v5", game_options={"board_size": 5}, rules="Five by five.", opponents=lambda observation, info: "pass")
-    (message,), info = env.reset(seed=0)
-    assert "Five by five." in message.content
-    assert len(info["legal_actions"]) == 26
-    assert env.env_id == "pettingzoo/go-v5"
-    *_, terminated, truncated, _ = env.step("pass")
-    assert (terminated, truncated) == (True, False)
 
 
 @pytest.mark.parametrize("env_id", [env_id for env_id, spec in gym.registry.items() if spec.namespace == "pettingzoo"])
@@ -152,21 +126,6 @@ async def test_a_sentence_that_was_cut_off_is_no_move(opponents: str, blocking: 
     await env.aclose()
 
 
-def test_an_opponents_sentence_that_was_cut_off_is_no_move() -> None:
-    answers = iter([cut_off("Action: 3"), "Action: 3"])
-    shown = []
-
-    def opponent(observation: list[vfgym.Message], info: dict[str, Any]) -> Any:
-        shown.append(observation[-1].content)
-        return next(answers)
-
-    env = connect_four(opponents=opponent, blocking=False)
-    env.reset(seed=0)
-    env.step("0")
-    assert len(shown) == 2
-    assert "cut off" in shown[1]
-
-
 def test_nobody_wins_by_answers_that_are_no_moves() -> None:
     env = vfgym.to_chat("classic/tictactoe_v3", opponents=lambda observation, info: "I'd play the centre.")
     for output in vfgym.evaluate(env, "random", num_examples=2)["outputs"]:
@@ -178,7 +137,10 @@ def test_nobody_wins_by_answers_that_are_no_moves() -> None:
 
 
 def test_a_seat_takes_its_options_and_hands_them_to_its_tables() -> None:
-    factory("tictactoe_v3")
+    go = PettingZooEnv("classic/go_v5", game_options={"board_size": 5}, rules="Five by five.", opponents=lambda observation, info: "pass")
+    (message,), info = go.reset(seed=0)
+    assert ("Five by five." in message.content, len(info["legal_actions"]), go.env_id) == (True, 26, "pettingzoo/go-v5")
+    assert go.step("pass")[2:4] == (True, False)
     env = PettingZooEnv("classic/tictactoe_v3", rules="", on_invalid="terminate", invalid_reward=-2, max_moves=0 + 7, opponents="self")
     table = env.open_table()
     assert (table.on_invalid, table.invalid_reward, table.max_moves) == ("terminate", -2.0, 7)

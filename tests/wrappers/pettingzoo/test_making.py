@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 import vfgym
-from tests.wrappers.pettingzoo.tables import Elimination, Guessing, check_same_game, factory, play
+from tests.wrappers.pettingzoo.tables import Elimination, Guessing, factory
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.pettingzoo import PettingZooGame, to_pettingzoo
 from vfgym.wrappers.pettingzoo.making import make_aec
 
 pettingzoo = pytest.importorskip("pettingzoo")
 from pettingzoo.env_registry.exceptions import FailedToImport  # noqa: E402
-from pettingzoo.utils.conversions import parallel_to_aec  # noqa: E402
 
 
 @pytest.mark.parametrize("make_parallel", [Guessing, "classic/rps_v2", "butterfly/knights_archers_zombies_v11"])
@@ -43,19 +42,6 @@ def test_a_parallel_environment_is_found_by_its_id(monkeypatch: pytest.MonkeyPat
     env = vfgym.to_chat("classic/rps_v2")
     env.reset(seed=0)
     assert not env.step("rock").truncated
-
-
-def test_a_parallel_environment_whose_agents_act_in_turn_is_the_same_game() -> None:
-    for seed in range(5):
-        check_same_game(lambda: parallel_to_aec(Guessing()), seed)
-    table = PettingZooGame(Guessing)
-    table.reset(0, None)
-    assert play(table, "3").rewards == {"low_0": 0.0, "high_0": 0.0}
-    assert "3" not in table.observe("high_0").rpartition("</action>")[2]
-    assert play(table, "4").rewards == {"low_0": 0.0, "high_0": 1.0}
-    assert play(table, "2", "1").rewards == {"low_0": 1.0, "high_0": 0.0}
-    assert table.turn is None
-    assert table.observe("low_0").endswith("The game is over. Your total reward is 1.")
 
 
 @pytest.mark.parametrize(
@@ -102,11 +88,6 @@ def test_what_does_not_say_who_plays_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="does not say who plays it: it needs possible_agents"):
         make_aec(Nobody, {}, False)
-
-
-def test_arguments_are_given_to_the_function() -> None:
-    assert make_aec(Elimination, {"longest": 0}, False).longest == 0
-    assert make_aec(Guessing, {}, True).possible_agents == ["low_0", "high_0"]
 
 
 def test_an_environment_whose_requirements_are_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

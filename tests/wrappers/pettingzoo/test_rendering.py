@@ -12,51 +12,27 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import vfgym
-from vfgym.checks.environment import check_environment
+from tests.wrappers.pettingzoo.tables import Elimination
 from vfgym.wrappers.games.images import frame_of
 from vfgym.wrappers.pettingzoo import PettingZooGame
 
 pettingzoo = pytest.importorskip("pettingzoo")
 
 
-class Duel(pettingzoo.AECEnv):  # type: ignore[misc]
+class Duel(Elimination):
     """Two players look at the same thing, three times each."""
 
     metadata = {"name": "duel_v0", "render_modes": []}
-    render_mode = None
 
     def __init__(self, space: gym.Space[Any], actions: gym.Space[Any] = Discrete(2)) -> None:  # noqa: B008 -- shared, and not changed
+        super().__init__(longest=6)
         self.possible_agents = ["left", "right"]
-        self._space, self._actions = space, actions
-
-    def observation_space(self, agent: str) -> gym.Space[Any]:
-        return self._space
-
-    def action_space(self, agent: str) -> gym.Space[Any]:
-        return self._actions
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        self.agents = [*self.possible_agents]
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self.agent_selection = "left"
-        self._space.seed(0)
-        self.seen, self.moves = self._space.sample(), 0
+        self._actions, self._observations = dict.fromkeys(self.possible_agents, actions), dict.fromkeys(self.possible_agents, space)
 
     def observe(self, agent: str) -> Any:
-        return self.seen
-
-    def step(self, action: Any) -> None:
-        if self.terminations[self.agent_selection]:
-            self._was_dead_step(action)
-            return
-        self.moves += 1
-        if self.moves == 6:
-            self.terminations = dict.fromkeys(self.agents, True)
-        self.agent_selection = self.possible_agents[self.moves % 2]
+        space = self._observations[agent]
+        space.seed(0)
+        return space.sample()
 
 
 class Undocumented(Duel):
@@ -86,8 +62,9 @@ def test_images_are_shown_as_images() -> None:
     expected = Box(0, 255, (20, 24, 3), np.uint8)
     expected.seed(0)
     assert np.array_equal(frame_of(picture), expected.sample())
-    observation, *_ = env.step("0")
-    assert observation[-1].content[-1]["type"] == "image_url"
+    for opponents in ("random", "self"):
+        results = vfgym.evaluate(vfgym.to_chat(lambda: Duel(IMAGE), opponents=opponents), "random", num_examples=2, progress=False)
+        assert results["metadata"]["num_failed"] == 0
 
 
 def test_images_in_a_dict_stand_beside_the_rest_as_text() -> None:
@@ -95,13 +72,6 @@ def test_images_in_a_dict_stand_beside_the_rest_as_text() -> None:
     content = env.reset(seed=0)[0][-1].content
     assert [part["type"] for part in content].count("image_url") == 1
     assert "ammunition: " in "\n".join(part.get("text", "") for part in content)
-
-
-def test_a_game_with_images_is_played_in_self_play_and_from_both_sides() -> None:
-    for opponents in ("random", "self"):
-        env = vfgym.to_chat(lambda: Duel(IMAGE), opponents=opponents)
-        results = vfgym.evaluate(env, "random", num_examples=2, progress=False)
-        assert results["metadata"]["num_failed"] == 0
 
 
 def test_bytes_of_text_are_text_at_a_table_too() -> None:
@@ -134,12 +104,6 @@ def test_a_prompt_that_nobody_could_play_by_is_warned_of(
     assert caught[0].filename == __file__
     assert problem in env.prompt_problems[0]
     assert vfgym.to_chat(lambda: game(space, actions), rules="It is said here.").prompt_problems == ()
-
-
-def test_such_a_prompt_is_a_finding_of_the_check() -> None:
-    with pytest.warns(UserWarning, match="told too little"):
-        found = {check.promise: check for check in check_environment(lambda: vfgym.to_chat(lambda: Undocumented(Discrete(3))))}
-    assert "rules" in found["tells what its actions and observations are"].detail
 
 
 def test_names_and_what_is_said_of_observations_are_taken_from_the_documentation() -> None:
