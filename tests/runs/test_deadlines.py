@@ -12,7 +12,7 @@ import pytest
 import verifiers_compat as vf
 from tests import environments
 from tests.models import Mute
-from vfgym import AssistantMessage, ModelAgent, Rubric, ToolCall, ToolEnv, aevaluate, evaluate
+from vfgym import ModelAgent, Rubric, aevaluate, evaluate
 from vfgym.errors import Error
 from vfgym.messages import Message
 from vfgym.state import State
@@ -126,16 +126,6 @@ def test_a_timeout_error_of_an_agent_is_its_error(error: Exception, is_async: bo
     assert [row["timed_out"] for row in rows] == [None] * 3
 
 
-def test_a_limit_that_an_agent_sets_itself_is_its_error_though_it_passes_while_the_agent_waits() -> None:
-    async def agent(observation: list[Message], info: dict[str, Any]) -> str:
-        async with asyncio.timeout(0):
-            await asyncio.sleep(PATIENCE)
-        return "never"
-
-    rows = evaluate(CountedTalk(timeout_seconds=PATIENCE), agent, progress=False)["outputs"]
-    assert ends_of(rows) == [("has_error", "TimeoutError")] * 3
-
-
 async def late(*_: Any) -> Any:
     await asyncio.sleep(0)
     raise TimeoutError("the database")
@@ -158,27 +148,6 @@ async def test_a_timeout_error_of_a_hook_is_its_error(hook: str) -> None:
     if hook != "get_model_response":
         rows = (await aevaluate(made, lambda *_: "yes", state_columns=["timed_out"], progress=False))["outputs"]
         assert [(row["error"]["error"], row["timed_out"]) for row in rows] == [("TimeoutError", None)] * 3
-
-
-async def test_a_timeout_error_of_a_tool_is_told_to_the_model() -> None:
-    async def search() -> str:
-        """Search."""
-        return str(await late())
-
-    env = ToolEnv(tools=[search], dataset=ROWS, timeout_seconds=PATIENCE)
-    await env.areset(seed=0)
-    outcome = await env.astep(AssistantMessage(None, tool_calls=[ToolCall("1", "search", "{}")]))
-    assert (outcome.terminated, outcome.truncated, outcome.observation[-1]["content"]) == (False, False, "the database")
-
-
-async def test_a_timeout_error_of_a_reward_function_is_that_functions_failure() -> None:
-    async def slow(state: State) -> float:
-        return float(await late())
-
-    env = CountedTalk(timeout_seconds=PATIENCE, rubric=Rubric(slow))
-    rows = (await aevaluate(env, lambda *_: "yes", progress=False))["outputs"]
-    assert [row["metrics_errors"] for row in rows] == [{"slow": "TimeoutError('the database')"}] * 3
-    assert [row["stop_condition"] for row in rows] == ["max_turns_reached"] * 3
 
 
 def test_a_plain_agent_that_answers_too_late_ends_its_episode_by_the_deadline() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,10 +12,7 @@ import pytest
 import verifiers_compat as vf
 import vfgym
 from vfgym.clients import Client
-from vfgym.errors import InfraError
 from vfgym.messages import AssistantMessage, Response
-from vfgym.results import load_results
-from vfgym.runs import retries
 
 ROWS = [{"question": f"question {number}", "answer": str(number)} for number in range(4)]
 EVAL_ROWS = [{"question": f"eval {number}", "answer": str(number)} for number in range(3)]
@@ -54,56 +50,12 @@ def said(text: str) -> str:
     return text
 
 
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "_FIRST_WAIT", 0.0)
-
-
 def environment(**options: Any) -> Any:
     return vf.SingleTurnEnv(**{"dataset": ROWS, "eval_dataset": EVAL_ROWS, **options})
 
 
 def questions(results: Any) -> list[str]:
     return [row["prompt"][-1]["content"] for row in results["outputs"]]
-
-
-@both
-async def test_max_retries_repeat_a_rollout_and_every_reward_function_is_called_once(run: Run) -> None:
-    asked: Counter[str] = Counter()
-    scored: Counter[str] = Counter()
-
-    def failing(text: str) -> str:
-        asked[text] += 1
-        if asked[text] < 3:
-            raise InfraError("not now")
-        return text
-
-    def counted(completion: Any, state: Any) -> float:
-        scored[state["prompt"][-1]["content"]] += 1
-        return 1.0
-
-    results = await run(environment(rubric=vf.Rubric(counted)), failing, max_retries=2)
-    assert [row["error"] for row in results["outputs"]] == [None] * 3
-    assert [row["reward"] for row in results["outputs"]] == [1.0] * 3
-    assert asked == dict.fromkeys(questions(results), 3)
-    assert scored == dict.fromkeys(questions(results), 1)
-
-
-@both
-async def test_the_last_attempt_keeps_its_error(run: Run) -> None:
-    def failing(text: str) -> str:
-        raise InfraError("never")
-
-    results = await run(environment(), failing, max_retries=1)
-    assert all(row["failed"] and "never" in str(row["error"]) for row in results["outputs"])
-
-
-@both
-async def test_state_columns_are_kept_and_an_unknown_one_is_named(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    results = await run(environment(), said, state_columns=["trajectory_id", "trajectory_idd"])
-    assert all(row["trajectory_id"] and row["trajectory_idd"] is None for row in results["outputs"])
-    assert "no episode's state has the column 'trajectory_idd'" in caplog.text
-    assert "Did you mean `trajectory_id`" in caplog.text
 
 
 class Drawing(vf.MultiTurnEnv):
@@ -150,15 +102,6 @@ async def test_a_split_and_single_examples_can_be_played(run: Run) -> None:
 
 
 @both
-async def test_group_rewards_and_advantages(run: Run) -> None:
-    def rank(completions: list[Any]) -> list[float]:
-        return [float(number) for number, _ in enumerate(completions)]
-
-    results = await run(environment(rubric=vf.Rubric(rank)), said, rollouts_per_example=3, state_columns=["advantage"])
-    assert sorted(row["advantage"] for row in results["outputs"]) == [-1.0] * 3 + [0.0] * 3 + [1.0] * 3
-
-
-@both
 async def test_rollouts_scored_one_by_one_have_advantages_where_they_are_kept_together(run: Run) -> None:
     length = iter("aaabbbcccc")
     rewards = {"a": 1.0, "b": 2.0, "c": 6.0}
@@ -191,36 +134,6 @@ async def test_a_rubric_that_scores_groups_cannot_score_alone_and_nobody_is_aske
 
 
 @both
-async def test_strict_raises_the_first_exception(run: Run) -> None:
-    def broken(text: str) -> str:
-        raise LookupError("a bug")
-
-    with pytest.raises(LookupError, match="a bug"):
-        await run(environment(), broken, strict=True)
-    results = await run(environment(), broken)
-    assert all("a bug" in str(row["error"]) for row in results["outputs"])
-
-
-@both
-async def test_a_run_is_resumed_and_errors_are_redone(run: Run, tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def failing(text: str) -> str:
-        asked.append(text)
-        if text == "eval 1" and len(asked) <= 3:
-            raise InfraError("not now")
-        return text
-
-    env = environment()
-    await run(env, failing, results_path=tmp_path)
-    await run(env, failing, results_path=tmp_path, resume=True)
-    assert sorted(asked) == ["eval 0", "eval 1", "eval 2"]
-    await run(env, failing, results_path=tmp_path, resume=True, redo_errors=True)
-    assert asked[3:] == ["eval 1"]
-    assert [row["error"] for row in load_results(tmp_path)["outputs"]] == [None] * 3
-
-
-@both
 async def test_no_more_rollouts_at_once_than_asked_for(run: Run) -> None:
     most = running = 0
 
@@ -238,13 +151,6 @@ async def test_no_more_rollouts_at_once_than_asked_for(run: Run) -> None:
     assert most == 2
 
 
-@both
-async def test_callbacks_are_called(run: Run) -> None:
-    calls: list[str] = []
-    await run(environment(), said, on_start=lambda *what: calls.append("start"), on_progress=lambda *what: calls.append("progress"))
-    assert calls == ["start", *["progress"] * 3]
-
-
 async def test_on_start_says_how_far_an_earlier_run_went(tmp_path: Path) -> None:
     starts: list[tuple[int, int]] = []
     for num_examples in (2, 3):
@@ -260,72 +166,6 @@ async def test_on_start_says_how_far_an_earlier_run_went(tmp_path: Path) -> None
 
 
 # An author's own methods
-
-
-async def test_an_authors_run_group_plays_groups_and_its_rows_are_kept(tmp_path: Path) -> None:
-    calls: list[int] = []
-
-    class Own(vf.SingleTurnEnv):
-        async def run_group(self, group_inputs: Any, client: Any, model: str, *args: Any, **kwargs: Any) -> Any:
-            calls.append(len(group_inputs))
-            rows = await super().run_group(group_inputs, client, model, *args, **kwargs)
-            for row in rows:
-                row["reward"] += 1.0
-            return rows
-
-    env = Own(dataset=ROWS, rubric=vf.Rubric(lambda completion: 0.5))
-    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2, results_path=tmp_path)
-    assert calls == [2] * 4
-    assert [row["reward"] for row in results["outputs"]] == [1.5] * 8
-    assert [(row["example_id"], row["rollout"]) for row in results["outputs"]] == [(i, r) for i in range(4) for r in range(2)]
-    await env.evaluate(Answers(said), "m", rollouts_per_example=2, results_path=tmp_path)
-    assert calls == [2] * 4  # all of it was done
-    await env.evaluate(Answers(said), "m", independent_scoring=True)
-    assert calls == [2] * 4
-
-
-@pytest.mark.parametrize(("max_concurrent", "most"), [(4, 2), (1, 1), (-1, 4)])
-async def test_groups_of_an_authors_run_group_count_with_all_their_rollouts(max_concurrent: int, most: int) -> None:
-    running = seen = 0
-
-    class Own(vf.SingleTurnEnv):
-        async def run_group(self, group_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            nonlocal running, seen
-            running += 1
-            seen = max(seen, running)
-            await asyncio.sleep(0.001)
-            running -= 1
-            return [{"reward": 1.0} for _ in group_inputs]
-
-    await Own(dataset=ROWS).evaluate(Answers(said), "m", rollouts_per_example=2, max_concurrent=max_concurrent)
-    assert seen == most
-
-
-async def test_a_run_group_that_raises_is_logged_and_recorded_and_strict_raises_it(caplog: pytest.LogCaptureFixture) -> None:
-    class Own(vf.SingleTurnEnv):
-        async def run_group(self, group_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            raise LookupError("a bug")
-
-    env = Own(dataset=ROWS)
-    results = await env.evaluate(Answers(said), "m", rollouts_per_example=2)
-    assert ["a bug" in str(row["error"]) for row in results["outputs"]] == [True] * 8
-    assert "LookupError('a bug')" in caplog.text
-    with pytest.raises(LookupError, match="a bug"):
-        await env.generate(ROWS, Answers(said), "m", strict=True)
-
-
-async def test_an_authors_run_rollout_plays_rollouts_that_are_scored_alone() -> None:
-    class Own(vf.SingleTurnEnv):
-        async def run_rollout(self, input: Any, *args: Any, **kwargs: Any) -> Any:
-            if input["answer"] == "2":
-                raise LookupError("a bug")
-            return {"reward": float(input["answer"]), "metrics": {"mine": 1.0}}
-
-    results = await Own(dataset=ROWS).evaluate(Answers(said), "m", independent_scoring=True)
-    rows = results["outputs"]
-    assert [row["reward"] for row in rows] == [0.0, 1.0, 0.0, 3.0]
-    assert ["a bug" in str(row["error"]) for row in rows] == [False, False, True, False]
-    assert results["metadata"]["avg_error"] == 0.25
 
 
 @pytest.mark.parametrize("is_async", [True, False])

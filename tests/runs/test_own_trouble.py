@@ -15,8 +15,6 @@ import pytest
 import verifiers_compat as vf
 import vfgym
 from vfgym import AssistantMessage, ModelAgent, Rubric, ScriptedAgent, ToolCall, aevaluate, evaluate
-from vfgym.aio.background import background_loop
-from vfgym.aio.steps import Together, run_async
 from vfgym.calls import ends_run, rollout_failure
 from vfgym.clients import Client
 from vfgym.state import State
@@ -158,24 +156,6 @@ async def test_what_a_tool_raises_is_told_to_the_model(
     assert [TOLD[error] in row["completion"][1]["content"] for row in rows] == [False, True, False]
 
 
-async def test_one_of_several_tools_that_are_called_together_may_exit() -> None:
-    async def leave() -> str:
-        """Leave."""
-        await asyncio.sleep(0)
-        raise SystemExit(3)
-
-    async def stay() -> str:
-        """Stay."""
-        await asyncio.sleep(0)
-        return "here"
-
-    env = vfgym.ToolEnv(tools=[leave, stay], dataset=ROWS)
-    await env.areset(seed=0)
-    both = AssistantMessage(None, tool_calls=[ToolCall("1", "leave", "{}"), ToolCall("2", "stay", "{}")])
-    told = [message["content"] for message in (await env.astep(both)).observation[-2:]]
-    assert told == ["SystemExit(3) was raised", "here"]
-
-
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("error", ERRORS)
 async def test_what_an_agent_or_a_model_raises_ends_its_rollout_alone(error: type[BaseException], is_async: bool) -> None:
@@ -229,15 +209,6 @@ async def test_what_an_own_loop_raises_ends_its_rollout_alone(error: type[BaseEx
     ):
         assert [row["error"] is None for row in rows] == [True, False, True]
         assert TOLD[error] in rows[BAD]["error"]["error_chain_repr"]
-
-
-def test_a_synchronous_evaluation_goes_on_too_and_leaves_the_background_loop_alone(caplog: pytest.LogCaptureFixture) -> None:
-    loop = background_loop()
-    for is_async in (False, True):
-        rows = evaluate(Troubled("reward", SystemExit, is_async=is_async), ScriptedAgent(["done"]), progress=False)["outputs"]
-        assert [row["error"] is None for row in rows] == [True, False, True]
-    assert "went through" not in caplog.text
-    assert background_loop() is loop
 
 
 async def test_strict_raises_it_as_the_runs_error() -> None:
@@ -294,14 +265,6 @@ async def test_a_member_of_a_group_whose_reward_function_exits_is_alone_with_tha
         assert [error_of_good for said, error_of_good, _ in told if said == "good"] == [None, None]
 
 
-async def test_score_group_raises_it_when_all_are_scored() -> None:
-    env = grouped(asyncio.CancelledError, is_async=True, runs_apart=False)
-    states = [await env.rollout(env.tasks.input(0), ScriptedClient([said]), "m") for said in ("bad", "good")]
-    with pytest.raises(RuntimeError, match="CancelledError"):
-        await env.rubric.score_group(states)
-    assert states[1]["reward"] == 11.0
-
-
 # Stepping oneself
 
 
@@ -342,23 +305,6 @@ async def test_a_reward_function_that_was_cancelled_is_no_zero(error: type[BaseE
             await env.astep("x")
         with pytest.raises(error):
             await env.rubric.score_rollout(env.state)
-
-
-async def test_the_rubric_cleans_up_after_a_reward_function_that_exits() -> None:
-    cleaned = []
-
-    class Cleaning(Rubric):
-        @vfgym.reward
-        def exits(self, state: State) -> float:
-            raise SystemExit
-
-        @vfgym.cleanup
-        def clean(self, state: State) -> None:
-            cleaned.append(state["example_id"])
-
-    env = vfgym.SingleTurnEnv(ROWS, rubric=Cleaning())
-    rows = (await aevaluate(env, lambda *_: "x", progress=False))["outputs"]
-    assert (sorted(cleaned), [row["error"] is not None for row in rows]) == ([0, 1, 2], [True] * 3)
 
 
 # What does end the run
@@ -454,21 +400,6 @@ async def test_what_ends_a_run() -> None:
     assert await task
 
 
-async def test_an_exit_takes_its_place_among_results_that_are_awaited_together() -> None:
-    async def exits() -> None:
-        await asyncio.sleep(0)
-        raise SystemExit(2)
-
-    async def returns() -> int:
-        return 1
-
-    async def steps() -> Any:
-        return await Together([exits(), returns()])
-
-    first, second = await asyncio.ensure_future(steps())
-    assert (repr(first), second) == ("SystemExit(2)", 1)
-
-
 def test_teardown_handlers_that_exit_keep_no_others_from_running(caplog: pytest.LogCaptureFixture) -> None:
     torn_down = []
 
@@ -485,11 +416,3 @@ def test_teardown_handlers_that_exit_keep_no_others_from_running(caplog: pytest.
         Leaving(ROWS).close()
     assert torn_down == [True]
     assert "handler leave failed" in caplog.text
-
-
-async def test_steps_of_a_rubric_pass_it_on() -> None:
-    def exits(state: State) -> float:
-        raise SystemExit
-
-    with pytest.raises(SystemExit):
-        await run_async(Rubric([exits]).score_alone_steps(State(input={}, completion=[])))

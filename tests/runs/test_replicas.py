@@ -61,12 +61,15 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> list[Quiz]:
         (Scaled(Quiz(), 2.0), "the wrapper Scaled recorded arguments that are not its own"),
     ],
 )
-def test_what_cannot_be_rebuilt_is_named(env: Any, reason: str | None) -> None:
+def test_what_cannot_be_rebuilt_is_named_and_plays_one_episode_at_a_time(
+    env: Any, reason: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     found = why_not_replicable(env)
     assert found == reason if reason is None else found is not None and found.startswith(reason)
     replicas = Replicas()
     replicas.open(env, {})
     assert [replicas.limit_workers(count) for count in (5, -1)] == ([5, -1] if reason is None else [1, 1])
+    assert ("episodes are played one at a time: the wrapper " in caplog.text) is (reason is not None)
     first = replicas.take(defers_scoring=False)
     assert (first.env is env) is (reason is not None)
     if reason is None:
@@ -147,6 +150,8 @@ def test_an_interruption_while_closing_is_passed_on() -> None:
         (Quiz(), {"size": 2}, r"env_args \(size\) are for making an environment"),
         ("replica-tests/None-v0", {}, "replica-tests"),
         ("CartPole-v1", {}, "is not a chat environment"),
+        ("gymnasium/FrozenLak-v1", {}, "Did you mean"),
+        ("reasoning-gym-leg_counting-v0", {}, "Did you mean `reasoning-gym/leg_counting-v0`"),
     ],
 )
 def test_what_cannot_be_played_is_refused(source: Any, arguments: dict[str, Any], text: str) -> None:

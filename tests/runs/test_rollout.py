@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import vfgym
-from tests.clocks import later
 from tests.environments import Talk
 from vfgym.errors import ConfigurationError, Error, ModelError, SandboxError
 from vfgym.messages import Message
@@ -64,12 +63,6 @@ async def test_the_rollouts_of_a_group_have_one_task_and_their_own_rewards() -> 
     assert len({state["group"] for state in group.states}) == 1
 
 
-async def test_the_examples_that_are_named_are_played_once_and_in_order() -> None:
-    groups = await take(99, quiz(), "oracle", example_ids=[4, 0, 2])
-    assert [(group.index, group.example_id) for group in groups] == [(0, 4), (1, 0), (2, 2)]
-    assert len({group.states[0]["group"] for group in groups}) == 3
-
-
 async def test_without_names_passes_without_repeats_go_on() -> None:
     groups = await take(12, quiz(), "random", max_concurrent=1)
     order = [group.example_id for group in groups]
@@ -101,12 +94,6 @@ async def test_the_same_seed_gives_the_same_groups_whatever_the_order_of_answers
     assert len({str(group) for group in played[0]}) > 1
 
 
-async def test_agents_have_random_numbers_of_their_own_in_each_rollout() -> None:
-    [group] = await take(1, "gymnasium/CartPole-v1", "random", example_ids=[7], group_size=6)
-    assert len({str(state["prompt"]) for state in group.states}) == 1
-    assert len({str(state["completion"]) for state in group.states}) > 1
-
-
 async def test_what_agents_spawn_is_what_follows_on_the_rollouts_before() -> None:
     """Rollout k has the (k + 1)th child of the generator that the episodes of its group begin with, which goes on alike in all."""
     children: list[np.random.Generator] = []
@@ -127,12 +114,6 @@ async def test_what_agents_spawn_is_what_follows_on_the_rollouts_before() -> Non
 def shortest(completions: list[Any]) -> list[float]:
     lengths = [len(completion[-1]["content"]) for completion in completions]
     return [float(length == min(lengths)) for length in lengths]
-
-
-async def test_rubrics_of_groups_and_their_own_advantages_are_computed() -> None:
-    [group] = await take(1, quiz(rubric=vfgym.Rubric(shortest)), by_answers("long", "a", "longer"), group_size=3, max_concurrent=1)
-    assert group.rewards == [0.0, 1.0, 0.0]
-    assert group.advantages == [pytest.approx(each - 1 / 3) for each in group.rewards]
 
 
 async def test_a_group_is_scored_together_where_each_of_it_has_an_environment_of_its_own() -> None:
@@ -195,17 +176,6 @@ def by_raising(error: Exception) -> Any:
         raise error
 
     return answer
-
-
-async def test_a_policy_that_raises_in_the_middle_leaves_the_others_unharmed() -> None:
-    def answer(observation: list[Message], info: dict[str, Any]) -> str:
-        if observation[-1]["content"] == "question 2":
-            raise RuntimeError("broken")
-        return "1"
-
-    groups = await take(5, quiz(), answer, example_ids=range(5))
-    assert [group.errors[0] is None for group in groups] == [True, True, False, True, True]
-    assert [group.rewards[0] for group in groups] == [0.0, 1.0, 0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -410,33 +380,6 @@ async def test_no_group_is_staler_than_was_promised_and_none_is_lost(max_stalene
         assert set(groups.replayed) <= {"stale"}
 
 
-async def test_without_a_limit_groups_are_as_old_as_the_rollouts_that_run_ahead_make_them() -> None:
-    agent, oldest = Versioned(), 0
-    async for group in vfgym.rollout(LongTalk(60), agent, example_ids=range(60), group_size=2, max_concurrent=4):
-        oldest = max(oldest, agent.policy_version - min(versions_of(group)))
-        agent.policy_version += 1
-    assert 1 < oldest <= 4 * 4 / 2 + 1
-
-
-async def test_nothing_begins_on_policy_before_it_is_asked_for() -> None:
-    """Once an update has told how many groups are taken for one, so many begin for the next; before, while somebody waits."""
-    env, agent = Counting(), Versioned()
-    groups = vfgym.rollout(env, agent, group_size=2, max_concurrent=2, max_staleness=0)
-    taken = 0
-    for update in range(4):
-        for _ in range(3):
-            await anext(groups)
-            taken += 1
-            for _ in range(100):
-                await asyncio.sleep(0)
-            if update:
-                assert env.begun - sum(groups.replayed.values()) <= 2 * 3 * (update + 1)
-            else:
-                assert env.begun <= 2 * (taken + 2)
-        agent.policy_version += 1
-    await groups.aclose()
-
-
 @pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
 async def test_nobody_is_asked_while_it_is_paused(on_update: Any) -> None:
     agent = Versioned()
@@ -459,20 +402,6 @@ async def test_nobody_is_asked_while_it_is_paused(on_update: Any) -> None:
     assert all(sample.policy_versions == sorted(sample.policy_versions) for sample in mixed)
     assert bool(mixed) == (on_update == "continue")
     assert set(groups.replayed) == ({"updated"} if on_update == "drop" else set())
-
-
-async def test_a_pause_takes_none_of_an_episodes_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = Versioned()
-    env = Talk(dataset=ROWS, max_turns=3, timeout_seconds=5.0)
-    groups = vfgym.rollout(env, agent, example_ids=[0], max_concurrent=1)
-    waiting = asyncio.ensure_future(anext(groups))
-    while not agent.num_asked:
-        await asyncio.sleep(0)
-    await groups.pause()
-    later(monkeypatch, "monotonic", 60.0)
-    groups.resume()
-    assert (await waiting).states[0]["stop_condition"] == "max_turns_reached"
-    await groups.aclose()
 
 
 @pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
@@ -523,23 +452,6 @@ async def test_dropping_gives_up_an_answer_that_takes_long() -> None:
     assert versions_of(group) == [1, 1, 1]
     assert groups.replayed == {"updated": 3}
     await groups.aclose()
-
-
-async def test_the_version_is_that_which_was_asked() -> None:
-    agent = Versioned()
-
-    async def answer(observation: list[Message], info: dict[str, Any]) -> str:
-        agent.policy_version += 1  # as if weights were changed while the answer is written
-        return "ok"
-
-    class Asked(Versioned):
-        policy_version = property(lambda self: agent.policy_version, lambda self, version: None)  # type: ignore[assignment]
-
-        async def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
-            return await answer(observation, info)
-
-    [group] = await take(1, Talk(dataset=ROWS, max_turns=3), Asked(), example_ids=[0])
-    assert versions_of(group) == [0, 1, 2]
 
 
 async def test_a_version_that_gets_lost_ends_the_run() -> None:
@@ -616,14 +528,3 @@ async def test_a_rollout_is_whole_without_the_ids_of_its_last_observation(caplog
     [sample] = samples(group.states)
     assert (sample.truncated, sample.last_ids) == (True, None)
     assert "the last observation of example 0 could not be tokenised: ValueError('no route')" in caplog.text
-
-
-async def test_in_self_play_each_seat_has_its_own_last_observation() -> None:
-    env = vfgym.PettingZooEnv("classic/tictactoe_v3", opponents="self", max_turns=3)
-    [group] = await take(1, env, "random", example_ids=[0])
-    assert group.truncated == [True]
-    by_seat = {sample.player: sample for sample in samples(group.states)}
-    assert by_seat.keys() == {"player_1", "player_2"}
-    for sample in by_seat.values():
-        last = group.states[0]["trajectory"][sample.turns[-1]]
-        assert sample.last_observation == [*last["prompt"], *last["completion"]]

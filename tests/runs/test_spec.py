@@ -19,7 +19,7 @@ from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.model_server import ModelServer
-from vfgym.runs.spec import RunArguments, check_integer
+from vfgym.runs.spec import RunArguments
 
 GAME = "gymnasium/FrozenLake-v1"
 PRICES = {"m": {"input": 1.0, "output": 2.0}}
@@ -141,12 +141,6 @@ def test_an_unknown_argument_is_a_type_error_with_what_was_meant() -> None:
 def test_a_value_that_does_not_fit_is_refused_by_its_name(name: str, value: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         evaluate(GAME, "random", **{name: value})
-
-
-def test_numpy_integers_are_integers() -> None:
-    import numpy as np
-
-    assert type(check_integer("seed", np.int64(3), "an integer", least=0)) is int
 
 
 def test_a_spec_is_frozen() -> None:

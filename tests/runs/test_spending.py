@@ -12,14 +12,12 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
-from tests.models import answer
 from vfgym import AssistantMessage, ChatEnv, ClientConfig, JudgeRubric, ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv
 from vfgym.errors import ConfigurationError, LimitReached
 from vfgym.messages import Message, UserMessage
-from vfgym.model_server import Faults, ModelServer
+from vfgym.model_server import ModelServer
 from vfgym.results import GenerateOutputs, load_results
 from vfgym.state import State
-from vfgym.testing import ScriptedClient
 
 PRICES = {"echo": {"input": 1.0, "output": 10.0}}
 
@@ -87,12 +85,6 @@ def test_rollouts_that_were_running_are_given_up_and_are_no_rows(server: ModelSe
     assert results["outputs"] == []
 
 
-def test_a_run_that_was_played_to_its_end_was_stopped_by_nothing(server: ModelServer) -> None:
-    results = evaluate(questions(3), model(server), limits={"requests": 3, "tokens": 100_000})
-    assert results["metadata"]["stopped_by"] is None
-    assert len(results["outputs"]) == 3
-
-
 def test_a_resumed_run_counts_on_and_is_stopped_no_more(server: ModelServer, tmp_path: Path) -> None:
     path = tmp_path / "run"
     first = evaluate(questions(), model(server), limits={"tokens": 200}, max_concurrent=1, results_path=path)
@@ -105,18 +97,6 @@ def test_a_resumed_run_counts_on_and_is_stopped_no_more(server: ModelServer, tmp
     assert whole["metadata"]["stopped_by"] is None
     assert load_results(path)["metadata"]["stopped_by"] is None
     assert len(whole["outputs"]) == 20
-
-
-def test_what_a_run_without_limits_spent_counts_when_it_gets_one(server: ModelServer, tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    evaluate(questions(5), model(server), results_path=path)
-    before = server.num_requests
-    results = evaluate(questions(), model(server), limits={"tokens": 50}, results_path=path, resume=True)
-    assert server.num_requests == before
-    assert len(results["outputs"]) == 5
-    stopped_by = results["metadata"]["stopped_by"]
-    assert stopped_by is not None
-    assert stopped_by["used"] > 50
 
 
 def test_time_ends_a_run_in_which_no_model_is_asked() -> None:
@@ -204,28 +184,6 @@ def test_time_of_a_rollout(server: ModelServer) -> None:
         assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
 
 
-def test_the_limit_of_a_rollout_is_seen_in_its_info(server: ModelServer) -> None:
-    seen: list[Any] = []
-
-    class Watch(vfgym.NewMessages):
-        def step(self, action: Any) -> Any:
-            outcome = super().step(action)
-            seen.append((outcome[2:4], outcome[4]["stop_condition"]))
-            return outcome
-
-    evaluate(Watch(Talk()), model(server), num_examples=1, limits_each={"turns": 2})
-    assert seen == [((False, False), None), ((False, True), "limit_reached")]
-
-
-def test_a_judge_may_be_asked_whatever_its_rollout_used_up(server: ModelServer) -> None:
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
-        return float(len(await judge(prompt, completion, answer, state)) > 0)
-
-    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
-    for row in evaluate(Talk(rubric=rubric), model(server), limits_each={"tokens": 10})["outputs"]:
-        assert (row["stop_condition"], row["reward"]) == ("limit_reached", 1.0)
-
-
 class Authored(ChatEnv):
     """Its author wrote the whole rollout, which asks ten times."""
 
@@ -286,13 +244,6 @@ def test_generate_has_the_limits_of_a_run(server: ModelServer, tmp_path: Path) -
     assert (len(whole["outputs"]), whole["metadata"]["stopped_by"]) == (8, None)
 
 
-def test_rollouts_with_other_limits_are_not_resumed(server: ModelServer, tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    evaluate(Talk(), model(server), num_examples=1, limits_each={"turns": 2}, results_path=path)
-    with pytest.raises(ConfigurationError, match="limits_each"):
-        evaluate(Talk(), model(server), limits_each={"turns": 3}, results_path=path, resume=True)
-
-
 # Prices
 
 
@@ -335,14 +286,6 @@ def test_an_unknown_price_is_unknown(server: ModelServer) -> None:
     assert [row["spent"]["cost"] for row in results["outputs"]] == [None, None]
     assert results["metadata"]["cost"] is None
     assert evaluate(questions(2), model(server))["metadata"]["cost"] is None
-
-
-def test_a_limit_on_cost_ends_a_run(server: ModelServer) -> None:
-    results = evaluate(questions(), model(server), prices=PRICES, limits={"cost": 0.001}, max_concurrent=1)
-    stopped_by = results["metadata"]["stopped_by"]
-    assert stopped_by is not None
-    assert stopped_by["used"] == pytest.approx(results["metadata"]["cost"])
-    assert 0.001 <= stopped_by["used"] < 0.0015
 
 
 def test_a_limit_on_cost_is_refused_before_anything_is_asked_where_a_price_is_unknown(server: ModelServer, tmp_path: Path) -> None:
@@ -398,44 +341,6 @@ def test_examples_that_ask_the_same_at_once_go_on_with_the_answer_that_is_kept(s
     assert [row["completion"] for row in first["outputs"]] == [row["completion"] for row in second["outputs"]]
 
 
-def test_other_questions_are_asked(server: ModelServer, tmp_path: Path) -> None:
-    cache, before = tmp_path / "answers.sqlite", server.num_requests
-    evaluate(questions(2), model(server), cache=cache)
-    evaluate(questions(3), model(server), cache=cache)
-    warmer = ModelAgent(config(server), "echo", {"temperature": 0.5})
-    evaluate(questions(3), warmer, cache=cache)
-    evaluate(questions(3, system_prompt="Be brief."), warmer, cache=cache)
-    evaluate(questions(3, system_prompt="Be brief."), warmer, cache=cache)
-    assert server.num_requests - before == 3 + 3 + 3
-
-
-def test_errors_are_not_cached(tmp_path: Path) -> None:
-    with ModelServer(faults=lambda request: "server_error" if request.number <= 2 else None) as server:
-        agent = ModelAgent(config(server).model_copy(update={"max_retries": 0}), "echo")
-        first = evaluate(questions(2), agent, cache=tmp_path / "answers.sqlite")
-        assert all(row["error"] is not None for row in first["outputs"])
-        second = evaluate(questions(2), agent, cache=tmp_path / "answers.sqlite")
-        assert all(row["error"] is None for row in second["outputs"])
-        assert server.num_requests == 4
-
-
-def test_judges_are_cached_too(server: ModelServer, tmp_path: Path) -> None:
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
-        return float(len(await judge(prompt, completion, answer, state)) > 0)
-
-    rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
-    before = server.num_requests
-    for _ in range(2):
-        evaluate(questions(3, rubric=rubric), model(server), cache=tmp_path / "answers.sqlite")
-    assert server.num_requests - before == 6
-
-
-def test_limits_of_rollouts_are_the_same_with_cached_answers(server: ModelServer, tmp_path: Path) -> None:
-    arguments: dict[str, Any] = {"limits_each": {"tokens": 150}, "cache": tmp_path / "answers.sqlite"}
-    first, second = (evaluate(Talk(), model(server), **arguments) for _ in range(2))
-    assert [row["completion"] for row in first["outputs"]] == [row["completion"] for row in second["outputs"]]
-
-
 def test_answers_out_of_the_cache_use_up_nothing(server: ModelServer, tmp_path: Path) -> None:
     cache = tmp_path / "answers.sqlite"
     evaluate(questions(5), model(server), cache=cache)
@@ -445,16 +350,3 @@ def test_answers_out_of_the_cache_use_up_nothing(server: ModelServer, tmp_path: 
 
 
 # A provider that is busy
-
-
-def test_a_busy_provider_is_asked_less_at_once_and_everything_is_answered() -> None:
-    with ModelServer(faults=Faults(1, 0.3, retry_after=0.005)) as server:
-        results = evaluate(questions(60), model(server), max_concurrent=16)
-    assert all(row["error"] is None for row in results["outputs"])
-
-
-def test_scripts_are_answers_as_any_others() -> None:
-    client = ScriptedClient([answer("7", completion_tokens=4)])
-    results = evaluate(questions(3), ModelAgent(client, "scripted"), limits={"tokens": 8}, max_concurrent=1)
-    assert results["metadata"]["stopped_by"] == {"limit": "tokens", "allowed": 8, "used": 10}
-    assert len(results["outputs"]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import NoneType
 from typing import Any
 
 import gymnasium
@@ -14,7 +15,7 @@ from vfgym import Rubric, State
 from vfgym.aio.bridge import bridge
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.endings import Ending
-from vfgym.errors import InfraError, ModelError
+from vfgym.errors import InfraError, InvalidAction, ModelError, OverlongPromptError
 from vfgym.runs import retries
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
@@ -93,9 +94,11 @@ async def test_a_wrapper_that_ends_the_episode_has_it_scored() -> None:
         (InfraError("no disk"), None, InfraError, Ending.POLICY_FAILED),
         (LookupError("a bug"), LookupError, ModelError, Ending.POLICY_FAILED),
         (TimeoutError("its own"), TimeoutError, ModelError, Ending.POLICY_FAILED),
+        (OverlongPromptError("long"), None, NoneType, Ending.TRUNCATED),
+        (7, InvalidAction, InvalidAction, Ending.POLICY_FAILED),
     ],
 )
-async def test_what_an_agent_raises_ends_its_episode(error: Exception, failure: Any, recorded: Any, ending: Ending) -> None:
+async def test_what_an_agent_raises_or_says_wrongly_ends_its_episode(error: Any, failure: Any, recorded: Any, ending: Ending) -> None:
     played = await play(Answers("yes", error))
     assert type(played.state["error"]) is recorded
     assert played.state.ending is ending
