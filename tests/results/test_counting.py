@@ -18,7 +18,7 @@ import vfgym
 from vfgym import EnvGroup, MultiTurnEnv, Rubric, SingleTurnEnv, evaluate, stop
 from vfgym.errors import ConfigurationError, InfraError, OverlongPromptError
 from vfgym.messages import Message, UserMessage
-from vfgym.results import GenerateOutputs, ResultsError, ResultsWriter, load_results, results_dataset, rollout_output, summarize
+from vfgym.results import GenerateOutputs, ResultsError, load_results, rollout_output, summarize
 from vfgym.results.counting import settle
 from vfgym.state import State
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
@@ -164,14 +164,6 @@ def test_a_failed_rollout_never_passes() -> None:
     assert metadata["avg_metrics"]["brief"] == 1.0, "of those that did not fail"
 
 
-def test_without_a_declared_number_there_is_no_mean() -> None:
-    metadata = played(tasks(), fails_at(0))["metadata"]
-    assert (metadata["avg_reward"], metadata["avg_reward_finished"], metadata["num_failed"]) == (None, 1.0, 1)
-    assert (metadata["std_error"], metadata["avg_return"], metadata["avg_error"]) == (None, None, 0.25)
-    whole = played(tasks(), "oracle")["metadata"]
-    assert (whole["avg_reward"], whole["avg_return"], whole["num_failed"]) == (1.0, 1.0, 0)
-
-
 def test_the_lowest_finished_reward_counts_where_it_is_below_the_declared_one(caplog: pytest.LogCaptureFixture) -> None:
     results = played(tasks(worth, failure_reward=-1.0), fails_at(0, says=lambda example_id: str(-example_id)))
     assert counted(results) == [-3.0, -1.0, -2.0, -3.0]
@@ -203,14 +195,6 @@ def test_rollouts_of_a_group_count_with_what_their_environment_declares() -> Non
     assert [row["info"]["env_id"] for row in results["outputs"][::4]] == ["low", "high", "none"]
     joined = EnvGroup([high, none], failure_reward=-7.0)
     assert counted(played(joined, fails)) == [-1.0] * 4 + [-7.0] * 4
-
-
-def test_a_wrapper_that_changes_rewards_changes_nothing_of_what_counts() -> None:
-    def make() -> Any:
-        return gymnasium.wrappers.TransformReward(gymnasium.make("gymnasium/Blackjack-v1"), lambda reward: 100.0 - reward)
-
-    results = played(make, fails, num_examples=2)
-    assert (counted(results), results["metadata"]["avg_reward"], results["metadata"]["avg_return"]) == ([-1.0, -1.0], -1.0, None)
 
 
 # What environments declare
@@ -283,17 +267,6 @@ def test_what_is_known_of_a_game_holds_while_nothing_else_scores_it() -> None:
 # What is published
 
 
-def test_the_statistics_of_a_directory_are_those_of_its_metadata(tmp_path: Path) -> None:
-    env = tasks(worth, failure_reward=-1.0)
-    results = played(env, fails_at(0, says=lambda example_id: str(-example_id)), results_path=tmp_path, rollouts_per_example=2)
-    written = json.loads((tmp_path / "metadata.json").read_text())
-    summary = summarize(tmp_path)
-    assert summary == summarize(results["outputs"], 2, 0.5) == {key: written[key] for key in summary}
-    assert summary == summarize(str(tmp_path))
-    with pytest.raises(ConfigurationError, match="summarize needs rollouts_per_example and pass_threshold"):
-        summarize(results["outputs"])
-
-
 def test_rows_of_failed_rollouts_are_rewritten_when_the_run_ends(tmp_path: Path) -> None:
     stored: list[list[float | None]] = []
     file = tmp_path / "results.jsonl"
@@ -331,14 +304,6 @@ def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, 
     assert sorted(row["counted_reward"] for row in rows) == [-3.0, -2.0, -1.0, -1.0]
     assert summarize(tmp_path)["avg_reward"] == -2.25
     assert counted(played(env, agent, results_path=tmp_path, resume=True)) == [-3.0, -1.0, -2.0, -3.0]
-
-
-def test_progress_tells_the_same_mean() -> None:
-    means: list[float | None] = []
-    agent = fails_at(0, says=lambda example_id: str(-example_id))
-    env = tasks(worth, failure_reward=-1.0)
-    played(env, agent, max_concurrent=1, on_progress=lambda row, progress: means.append(progress.avg_reward))
-    assert means == [-1.0, -1.0, (-2.0 - 1.0 - 2.0) / 3, (-3.0 - 1.0 - 2.0 - 3.0) / 4]
 
 
 def test_a_run_that_was_cut_is_summed_up_as_far_as_it_got_without_a_headline(tmp_path: Path) -> None:
@@ -408,20 +373,3 @@ def test_settled_rows_stay_as_they_are(caplog: pytest.LogCaptureFixture) -> None
         settle(rows)
     assert [row["counted_reward"] for row in rows] == [-2.0, None, -2.0]
     assert caplog.records == []
-
-
-def test_a_writer_leaves_rows_alone_that_it_is_not_told_of(tmp_path: Path) -> None:
-    results = played(tasks(failure_reward=-1.0), fails_at(0))
-    with ResultsWriter(tmp_path, results["metadata"]) as writer:
-        for row in results["outputs"]:
-            writer.append(row)
-        before = (tmp_path / "results.jsonl").read_bytes()
-        writer.finish(results["metadata"])
-    assert (tmp_path / "results.jsonl").read_bytes() == before
-
-
-def test_a_dataset_of_results_without_a_mean_has_the_same_columns() -> None:
-    """So that those of several runs can be joined."""
-    features = [results_dataset(played(tasks(failure_reward=number), fails)).features for number in (None, -1.0)]
-    assert features[0]["counted_reward"] == features[1]["counted_reward"]
-    assert str(features[0]["counted_reward"].dtype) == "float64"

@@ -96,10 +96,6 @@ def test_text_that_was_cut_in_a_surrogate_pair_does_not_lose_the_rows() -> None:
     assert made[0] == {"example_id": 0, "answer": "a?", "completion": [{"role": "assistant", "content": "b?"}]}
 
 
-def test_no_rows_are_no_columns() -> None:
-    assert len(results_dataset([])) == 0
-
-
 def test_uploading_names_the_data_set_after_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[Any, ...]] = []
     monkeypatch.setattr(datasets.Dataset, "push_to_hub", lambda self, name, **kwargs: sent.append((len(self), name, kwargs)))

@@ -90,11 +90,6 @@ def test_the_better_of_two_is_preferred(run: Path, tmp_path: Path) -> None:
         assert example["rejected"] == [{"role": "assistant", "content": "6"}]
 
 
-def test_results_in_memory_are_exported_too(tmp_path: Path) -> None:
-    export(played(), "sft", tmp_path / "sft.jsonl")
-    assert len(read_lines(tmp_path / "sft.jsonl")) == 5
-
-
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(run: Path, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(ConfigurationError, match="there is something at"):

@@ -53,17 +53,6 @@ def test_rows_that_are_in_order_are_left_as_they_are(tmp_path: Path) -> None:
     assert (tmp_path / "results.jsonl").stat().st_ino == before
 
 
-def test_a_run_that_breaks_off_leaves_its_rows_as_they_came(tmp_path: Path) -> None:
-    def agent(observation: Any, info: dict[str, Any]) -> str:
-        if info["example_id"] == 2:
-            raise KeyError("bug")
-        return "x"
-
-    with pytest.raises(KeyError):
-        evaluate(SingleTurnEnv([{"question": "?"}] * 4), agent, strict=True, max_concurrent=1, results_path=tmp_path, progress=False)
-    assert places(tmp_path) == [(0, 0), (1, 0)]
-
-
 def test_neither_path_nor_date_is_written(tmp_path: Path) -> None:
     with ResultsWriter(tmp_path, METADATA):
         assert json.loads((tmp_path / "metadata.json").read_text()) == {"env_id": "e"}
@@ -224,12 +213,6 @@ def test_a_pipe_is_not_waited_for(who: str, name: str, tmp_path: Path) -> None:
     os.mkfifo(run / name)
     with pytest.raises(ResultsError, match=f"{name} is not a plain file"):
         READING[who](run)
-
-
-def test_a_run_is_not_written_to_a_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "results.jsonl")
-    with pytest.raises(ResultsError, match=r"results\.jsonl is not a plain file"):
-        metadata_of_a_run(tmp_path)
 
 
 def test_rows_of_other_writers_may_be_without_what_is_not_known(tmp_path: Path) -> None:

@@ -130,26 +130,6 @@ def test_there_may_be_nothing_to_resume(tmp_path: Path) -> None:
     assert len(run(tmp_path / "empty")["outputs"]) == 12
 
 
-def test_without_resume_results_are_not_touched(tmp_path: Path) -> None:
-    run(tmp_path)
-    with pytest.raises(ResultsError, match="holds the results of another run already"):
-        run(tmp_path, resume=False)
-
-
-def test_a_run_may_be_resumed_again_and_again(tmp_path: Path) -> None:
-    asked: Counter[str] = Counter()
-    for stops_after in (1, 3, 2, -1, -1):
-        agent = Counting()
-        agent.stops_after = stops_after
-        try:
-            results = run(tmp_path, agent=agent, max_concurrent=1)
-        except KeyboardInterrupt:
-            assert json.loads((tmp_path / "metadata.json").read_text())["num_examples"] == 6
-        asked += agent.asked
-    assert set(asked.values()) == {2}
-    assert keys_of(results["outputs"]) == [(i, n) for i in range(6) for n in range(2)]
-
-
 def test_more_examples_may_be_played_than_before(tmp_path: Path) -> None:
     run(tmp_path, num_examples=2)
     agent = Counting()
@@ -157,23 +137,6 @@ def test_more_examples_may_be_played_than_before(tmp_path: Path) -> None:
     assert agent.asked == {f"{i} + 1?": 2 for i in (2, 3, 4)}
     assert results["metadata"]["num_examples"] == 5
     assert without_times(results["outputs"]) == without_times(run(tmp_path / "other", num_examples=5)["outputs"])
-
-
-def test_rollouts_with_an_error_count_as_done_unless_asked_for(tmp_path: Path) -> None:
-    agent = Counting()
-    agent.broken = {"3 + 1?"}
-    run(tmp_path, agent=agent)
-    agent = Counting()
-    assert run(tmp_path, agent=agent)["metadata"]["avg_error"] == pytest.approx(2 / 12)
-    assert not agent.asked
-    results = run(tmp_path, agent=agent, redo_errors=True)
-    assert agent.asked == {"3 + 1?": 2}
-    assert (results["metadata"]["avg_error"], results["metadata"]["avg_reward"]) == (0.0, 1.0)
-    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
-
-
-def longest(completions: list[Any]) -> list[float]:
-    return [float(len(completions)) for _ in completions]
 
 
 def test_a_run_with_numbers_that_are_none_is_resumed(tmp_path: Path) -> None:
@@ -191,33 +154,6 @@ def test_a_run_with_numbers_that_are_none_is_resumed(tmp_path: Path) -> None:
     )
     assert repr(resumed["metadata"]["avg_metrics"]) == repr(whole["metadata"]["avg_metrics"])
     assert repr(load_results(tmp_path)["outputs"][-1]["ratio"]) == "nan"
-
-
-def test_a_group_that_is_scored_together_is_redone_as_a_whole(tmp_path: Path) -> None:
-    run(tmp_path, rubric=Rubric(longest))
-    cut(tmp_path, lambda number: number != 5)  # a rollout of example 2
-    agent = Counting()
-    results = run(tmp_path, agent=agent, rubric=Rubric(longest))
-    assert agent.asked == {"2 + 1?": 2}
-    assert {row["reward"] for row in results["outputs"]} == {2.0}
-    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
-
-
-def test_a_group_with_an_error_to_redo_is_redone_as_a_whole(tmp_path: Path) -> None:
-    """Its rollouts are scored together, so the one that went well is played again beside the one that did not."""
-
-    class StumblesOnce(Counting):
-        def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
-            self.broken = set() if self.asked["3 + 1?"] else {"3 + 1?"}
-            return super().__call__(observation, info)
-
-    before = run(tmp_path, agent=StumblesOnce(), rubric=Rubric(longest), max_concurrent=1)
-    assert [row["error"] is not None for row in before["outputs"]].count(True) == 1
-    agent = Counting()
-    results = run(tmp_path, agent=agent, rubric=Rubric(longest), redo_errors=True)
-    assert agent.asked == {"3 + 1?": 2}
-    assert {(row["reward"], row["error"]) for row in results["outputs"]} == {(2.0, None)}
-    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
 
 
 # Which task a row is of
@@ -349,17 +285,6 @@ def test_options_that_say_nothing_are_refused(options: dict[str, Any], message: 
         evaluate(SingleTurnEnv(ROWS), "oracle", progress=False, **options)
 
 
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("below", ["", "run"])
-def test_a_file_in_the_way_is_named(tmp_path: Path, resume: bool, below: str) -> None:
-    file = tmp_path / "file"
-    file.write_text("mine")
-    message = f"cannot write results to {file / below}: results_path must be a directory, and {file} is a file"
-    with pytest.raises(ResultsError, match=message):
-        run(file / below, resume=resume)
-    assert file.read_text() == "mine"
-
-
 def test_new_state_columns_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run(tmp_path, num_examples=1)
     run(tmp_path, num_examples=2, state_columns=["trajectory_id"])
@@ -426,25 +351,6 @@ def test_a_file_that_is_cut_at_any_byte_is_resumed(tmp_path: Path) -> None:
         assert file.read_bytes() == whole
 
 
-@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.exhaustive)])
-def test_an_evaluation_whose_file_is_cut_at_any_byte_is_resumed(tmp_path: Path, step: int) -> None:
-    options: dict[str, Any] = {"state_columns": ["trajectory"], "num_examples": 2}
-    whole = without_times(run(tmp_path, **options)["outputs"])
-    file = tmp_path / "results.jsonl"
-    content = file.read_bytes()
-    lines = content.count(b"\n")
-    for length in range(0, len(content), step):
-        file.write_bytes(content[:length])
-        agent = Counting()
-        resumed = without_times(run(tmp_path, agent=agent, **options)["outputs"])
-        for row in [*resumed, *whole]:
-            for turn in row["trajectory"]:
-                turn["trajectory_id"] = turn["response"] = None
-        assert resumed == whole
-        missing = lines - content[: length + 1].count(b"\n")
-        assert agent.asked.total() == missing
-
-
 def test_rows_of_other_writers_go_by_their_example_in_order(tmp_path: Path) -> None:
     this = write(tmp_path)
     foreign = [{"example_id": i, "reward": i / 4, "error": None, "metrics": {}} for i in (1, 0, 1)]
@@ -494,36 +400,6 @@ def test_of_two_rows_for_one_rollout_the_sound_one_counts(tmp_path: Path) -> Non
         pass
     assert [(row["rollout"], row["error"]) for row in stored(tmp_path)] == [(0, None), (1, None)]
     assert [json.loads(line)["error"] for line in (tmp_path / "unmatched.jsonl").read_text().splitlines()] == [{"error": "E"}]
-
-
-def test_a_run_with_a_row_that_is_nested_too_deep_is_not_resumed(tmp_path: Path) -> None:
-    """The line is named, and the file is left as it is."""
-    run(tmp_path)
-    file = tmp_path / "results.jsonl"
-    lines = file.read_text().splitlines()
-    lines[2] = lines[2].removesuffix("}") + f', "info": {"[" * 100_000}{"]" * 100_000}}}'
-    file.write_text("\n".join(lines) + "\n")
-    before = file.read_bytes()
-    with pytest.raises(ResultsError, match=r"line 3 of .*results.jsonl is not a rollout: the JSON is nested more than 200 levels"):
-        run(tmp_path, resume=True)
-    assert file.read_bytes() == before
-
-
-def test_a_row_without_metadata_cannot_be_resumed(tmp_path: Path) -> None:
-    this = write(tmp_path, small_row(SLOTS[0]))
-    (tmp_path / "metadata.json").unlink()
-    with pytest.raises(ResultsError, match="cannot read results"):
-        EarlierRun.load(tmp_path, this, SLOTS)
-
-
-def test_a_trajectory_is_whole_after_its_row_was_written_anew(tmp_path: Path) -> None:
-    def play(rows: list[dict[str, Any]]) -> GenerateOutputs:
-        return evaluate(ToolEnv(dataset=rows), "random", results_path=tmp_path, resume=True, state_columns=["trajectory"], progress=False)
-
-    first = play(ROWS)
-    play(ROWS[::-1])
-    rows = load_results(tmp_path)["outputs"]
-    assert [row["trajectory"] for row in rows] == [json.loads(json.dumps(row["trajectory"])) for row in first["outputs"]][::-1]
 
 
 # Rows that are kept, in memory
@@ -615,13 +491,6 @@ def test_a_row_with_malformed_messages_is_kept_as_it_is(tmp_path: Path, fields: 
     assert all(type(message) in (dict, str, type(None)) for key in fields for message in malformed[key])
     assert sound["prompt"][0].content == "fine"
     assert f"1 rows of {tmp_path} hold malformed messages" in caplog.text
-
-
-def test_text_and_nothing_are_kept_as_they_are(tmp_path: Path) -> None:
-    this = write(tmp_path, small_row(SLOTS[0], prompt="once upon", completion=None))
-    earlier = EarlierRun.load(tmp_path, this, SLOTS)
-    assert earlier is not None
-    assert (earlier.rows[0]["prompt"], earlier.rows[0]["completion"]) == ("once upon", None)
 
 
 def test_a_row_that_is_written_anew_keeps_what_messages_leave_out(tmp_path: Path) -> None:

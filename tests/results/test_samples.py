@@ -19,7 +19,7 @@ from vfgym.messages import Message, ResponseMessage, ResponseTokens
 from vfgym.results import load_results, processed_outputs
 from vfgym.results.credit import accounts_of
 from vfgym.results.samples import group_advantages, group_rewards
-from vfgym.training import NoTokens, Sample, samples
+from vfgym.training import NoTokens, samples
 
 CREDITS = ("return", "step", "to_go")
 
@@ -50,14 +50,6 @@ def mean(numbers: Sequence[float]) -> float:
 # Credit and advantage
 
 
-def test_rewards_of_a_game_are_its_return_and_not_that_of_the_last_step() -> None:
-    returns = [24, 14, 92, 26]
-    group = [rollout(*[1.0] * length) for length in returns]
-    found = samples(group)
-    assert [sample.reward for sample in found] == returns
-    assert [sample.advantage for sample in found] == [each - mean(returns) for each in returns]
-
-
 def test_a_sample_a_turn_is_credited_with_what_comes_from_it_on() -> None:
     group = [rollout(1.0, 2.0, 4.0, joined=False), rollout(8.0, joined=False)]
     assert [(s.turns, s.reward, s.advantage) for s in samples(group, credit="to_go")] == [
@@ -69,22 +61,6 @@ def test_a_sample_a_turn_is_credited_with_what_comes_from_it_on() -> None:
     assert [s.reward for s in samples(group[:1], credit="to_go", gamma=0.5)] == [1 + 1 + 1, 2 + 2, 4]
     assert [(s.reward, s.advantage) for s in samples(group, credit="step")] == [(1.0, -3.5), (2.0, 1.0), (4.0, 2.0), (8.0, 3.5)]
     assert [(s.reward, s.advantage) for s in samples(group)] == [(7.0, -0.5)] * 3 + [(8.0, 0.5)]
-
-
-def test_what_is_taken_off_is_the_groups_mean_the_others_or_its_spread() -> None:
-    group = [rollout(1.0), rollout(2.0), rollout(6.0)]
-    assert [s.advantage for s in samples(group, advantage="leave_one_out")] == [1.0 - 4.0, 2.0 - 3.5, 6.0 - 1.5]
-    deviation = (((1 - 3) ** 2 + (2 - 3) ** 2 + (6 - 3) ** 2) / 3) ** 0.5
-    assert [s.advantage for s in samples(group, advantage="group_std")] == [(r - 3) / deviation for r in (1, 2, 6)]
-    assert [s.advantage for s in samples([rollout(2.0)] * 2, advantage="group_std")] == [0.0, 0.0]
-    assert [s.advantage for s in samples([rollout(2.0)], advantage="leave_one_out")] == [2.0]
-    assert [s.advantage for s in samples(group, advantage=None)] == [None] * 3
-
-
-def test_groups_are_those_of_the_example_or_those_that_are_named() -> None:
-    rollouts = [rollout(1.0), rollout(3.0), rollout(5.0, example_id=1), rollout(1.0, group="a"), rollout(9.0, example_id=1, group="a")]
-    assert [s.advantage for s in samples(rollouts)] == [-1.0, 1.0, 0.0, -4.0, 4.0]
-    assert [s.group for s in samples(rollouts)] == [0, 0, 1, "a", "a"]
 
 
 @given(st.lists(st.lists(st.integers(-8, 8).map(float), max_size=4), min_size=1, max_size=5), st.booleans(), st.sampled_from([1.0, 0.5]))
@@ -115,52 +91,7 @@ def test_every_number_is_a_sum_over_the_trajectory(returns: list[list[float]], j
         assert next(found, None) is None
 
 
-def test_a_baseline_of_the_survivors_would_be_biased() -> None:
-    """A game of up to two turns: the first earns 1 or ends the game with 0, the second earns 1 or 0. A policy that goes on half of the time
-    gains by going on; expected advantage-weighted steps over all groups of two must be the true gradient."""
-    outcomes = [([0.0], 0.5), ([1.0, 0.0], 0.25), ([1.0, 1.0], 0.25)]
-
-    def push(choose: Any) -> float:
-        """The expected sum of advantages of the second turns that earned, minus of those that did not, over all groups."""
-        total = 0.0
-        for (first, p), (second, q) in itertools.product(outcomes, repeat=2):
-            group = [rollout(*first, joined=False), rollout(*second, joined=False)]
-            for sample, advantage in choose(group):
-                if sample.turns == [1]:
-                    total += p * q * advantage * (1 if sample.reward else -1)
-        return total
-
-    def unbiased(group: list[dict[str, Any]]) -> list[tuple[Sample, float]]:
-        return [(sample, sample.advantage) for sample in samples(group, credit="to_go", advantage="leave_one_out")]
-
-    def of_survivors(group: list[dict[str, Any]]) -> list[tuple[Sample, float]]:
-        found = samples(group, credit="to_go", advantage=None)
-        alive = [sample.reward for sample in found if sample.turns == [1]]
-        baseline = mean(alive) if alive else 0.0
-        return [(sample, sample.reward - baseline) for sample in found if sample.turns == [1]]
-
-    true_gradient = 2 * (0.25 * 1.0 - 0.25 * 0.0)  # two members; a second turn that earns 1 is pushed up by 1 a time
-    assert push(unbiased) == pytest.approx(true_gradient)
-    assert push(of_survivors) != pytest.approx(true_gradient)
-
-
 # Failed rollouts
-
-
-def test_failing_counts_with_the_least_of_its_group() -> None:
-    failed = {"error": {"error": "ModelError"}, "failed": True}
-    group = [rollout(5.0), rollout(3.0), rollout(4.0, counted_reward=1.0, **failed), rollout(counted_reward=None, **failed)]
-    found = samples(group)
-    assert [s.reward for s in found] == [5.0, 3.0, 1.0]  # the last one has no turns, and counts with the nothing that it earned
-    assert [s.advantage for s in found] == [r - (5.0 + 3.0 + 1.0 + 0.0) / 4 for r in (5.0, 3.0, 1.0)]
-    assert [s.reward for s in samples([rollout(4.0, counted_reward=None, **failed)])] == [0.0]
-    assert [s.reward for s in samples([rollout(4.0, counted_reward=-2.0, **failed)])] == [-2.0]
-
-
-def test_failing_costs_the_last_turn() -> None:
-    failed = {"error": {"error": "ModelError"}, "failed": True, "counted_reward": 1.0}
-    group = [rollout(2.0, 3.0, joined=False, **failed), rollout(2.0, 2.0, joined=False)]
-    assert [s.reward for s in samples(group, credit="to_go")] == [1.0, 1.0 - 2.0, 4.0, 2.0]
 
 
 # Self-play
@@ -425,24 +356,6 @@ def test_a_prompt_that_was_tokenised_anew_is_a_fork_that_says_where() -> None:
     assert (first.reward, second.reward) == (16.0, 15.0)
 
 
-def test_rewritten_history_is_one_sample_a_turn() -> None:
-    env = vfgym.to_chat("FrozenLake-v1", history=0)
-    outputs = vfgym.evaluate(env, "random", num_examples=3, state_columns=["trajectory"], progress=False)
-    for row in outputs["outputs"]:
-        found = samples([row])
-        assert [sample.turns for sample in found] == [[turn] for turn in range(len(row["trajectory"]))]
-        assert all("do not go on from there" in str(sample.fork) for sample in found[1:])
-        assert {sample.reward for sample in found} == {row["reward"]}
-
-
-@pytest.mark.parametrize("env_id", ["gymnasium/CartPole-v1", "gymnasium/Blackjack-v1", "textarena/TicTacToe-v0", "pettingzoo/tictactoe-v3"])
-def test_returns_of_real_games_are_what_their_steps_emitted(env_id: str) -> None:
-    outputs = vfgym.evaluate(env_id, "random", num_examples=6, rollouts_per_example=2, state_columns=["trajectory"], progress=False)
-    rewards = [row["reward"] for row in outputs["outputs"]]
-    assert [sample.reward for sample in samples(outputs["outputs"])] == rewards
-    assert rewards == [sum(step["extras"]["reward"] for step in row["trajectory"]) for row in outputs["outputs"]]
-
-
 def test_an_episode_that_a_wrapper_ends_has_all_its_rewards_in_its_turns() -> None:
     import gymnasium
 
@@ -451,18 +364,3 @@ def test_an_episode_that_a_wrapper_ends_has_all_its_rewards_in_its_turns() -> No
     [row] = outputs["outputs"]
     assert [step["extras"]["reward"] for step in row["trajectory"]] == [1.0, 2.0 + 10.0]
     assert [sample.reward for sample in samples([row])] == [13.0] == [row["reward"]]
-
-
-def test_self_play_of_a_real_game_sums_to_nothing() -> None:
-    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents="self")
-
-    async def play() -> list[vfgym.training.Group]:
-        return [group async for group in vfgym.rollout(env, "random", example_ids=[1, 2], group_size=4)]
-
-    for group in asyncio.run(play()):
-        found = samples(group.states, credit="to_go")
-        for state in group.states:
-            of_state = {s.player: s.reward for s in samples([state])}
-            assert of_state == state["rewards"]
-            assert sum(of_state.values()) == 0.0
-        assert {sample.player for sample in found} == {0, 1}

@@ -26,12 +26,6 @@ def test_pass_at_k() -> None:
     assert summary["pass_all_k"] == {"1": 0.5, "2": 0.0}
 
 
-def test_a_reward_of_just_the_threshold_passes() -> None:
-    rows = [row(0, 0.5), row(0, 0.5)]
-    summary = summarize(rows, rollouts_per_example=2, pass_threshold=0.5)
-    assert (summary["pass_at_k"], summary["pass_all_k"]) == ({"1": 1.0, "2": 1.0}, {"1": 1.0, "2": 1.0})
-
-
 def test_pass_at_k_counts_complete_examples_only_and_is_empty_for_single_rollouts() -> None:
     rows = [row(0, 1.0), row(0, 1.0), row(1, 0.0)]
     assert summarize(rows, rollouts_per_example=2, pass_threshold=0.5)["pass_at_k"] == {"1": 1.0, "2": 1.0}

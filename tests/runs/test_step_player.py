@@ -94,8 +94,8 @@ async def test_a_wrapper_that_ends_the_episode_has_it_scored() -> None:
         (InfraError("no disk"), None, InfraError, Ending.POLICY_FAILED),
         (LookupError("a bug"), LookupError, ModelError, Ending.POLICY_FAILED),
         (TimeoutError("its own"), TimeoutError, ModelError, Ending.POLICY_FAILED),
-        (OverlongPromptError("long"), None, NoneType, Ending.TRUNCATED),
-        (7, InvalidAction, InvalidAction, Ending.POLICY_FAILED),
+        (OverlongPromptError("long"), None, NoneType, Ending.CUT),
+        (7, None, InvalidAction, Ending.POLICY_FAILED),
     ],
 )
 async def test_what_an_agent_raises_or_says_wrongly_ends_its_episode(error: Any, failure: Any, recorded: Any, ending: Ending) -> None:
