@@ -12,7 +12,6 @@ from tests.cli.cases import cells
 from vfgym import ClientConfig, ModelAgent, Rubric, SingleTurnEnv, evaluate
 from vfgym.cli.compare import print_comparison
 from vfgym.cli.conventions import Exit
-from vfgym.errors import ConfigurationError
 from vfgym.results import compare, load_results
 
 TASKS = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(20)]
@@ -82,11 +81,6 @@ def test_a_difference_that_cannot_be_given_is_not_good_and_fits_a_narrow_termina
     assert max(map(len, out.splitlines())) <= 45
     assert "no difference can be given" in " ".join(out.split())
     assert load_results(failed)["metadata"]["avg_reward"] is None
-
-
-def test_fewer_than_two_runs_are_refused(runs: list[Path]) -> None:
-    with pytest.raises(ConfigurationError):
-        print_comparison(runs[:1], as_json=False)
 
 
 def test_endings_are_columns_where_any_rollout_ended_so(runs: list[Path], directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

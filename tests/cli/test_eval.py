@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import json
 import os
 import pty
 import re
@@ -101,14 +100,6 @@ def test_agents_are_compared_and_results_written(directory: Path) -> None:
     assert "reasoning-gym" in results["metadata"]["versions"]
 
 
-def test_an_agent_of_the_current_directory_plays_several_times(directory: Path) -> None:
-    done = run_eval(DATASET, "--agent", "mine:forty_two", "-n", "2", "-r", "2", "-s", "3", "--output-dir", "runs")
-    assert cells(done.stdout.splitlines()[0])[5:9] == ["pass@1", "pass@2", "pass^1", "pass^2"]
-    (path,) = (directory / "runs" / "evals").glob("*/*")
-    metadata = load_results(path)["metadata"]
-    assert (metadata["model"], metadata["seed"], metadata["rollouts_per_example"]) == ("mine:forty_two", 3, 2)
-
-
 def test_chosen_tasks_are_played_and_what_was_asked_for_is_kept(directory: Path) -> None:
     arguments = (DATASET, "--agent", "random", "--split", "train")
     run_eval(*arguments, "--example-ids", "5, 3", "--state-column", "timing", "--tag", "night", "--tag", "v2")
@@ -119,17 +110,6 @@ def test_chosen_tasks_are_played_and_what_was_asked_for_is_kept(directory: Path)
     assert results["metadata"]["tags"] == ["night", "v2"]
     assert "whose ids begin with 1000" in run_eval(DATASET, "-a", "random", "--example-ids", "3", exit_code=2).stderr
     assert "give one of them" in run_eval(*arguments, "--example-ids", "3", "-n", "1", exit_code=2).stderr
-
-
-def test_both_seats_are_played(directory: Path) -> None:
-    run_eval("textarena/TicTacToe-v0", "-a", "random", "-n", "2", "--both-seats")
-    (path,) = run_directories(directory)
-    assert [(row["player"], row["pair"]) for row in load_results(path)["outputs"]] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-
-
-def test_without_saving_nothing_is_written(directory: Path) -> None:
-    run_eval(GAME, "--agent", "random", "-n", "2", "--no-save")
-    assert not (directory / "outputs").exists()
 
 
 @pytest.mark.parametrize("isolate", [[], ["--isolate"]], ids=["here", "isolated"])
@@ -147,12 +127,6 @@ def test_errors_of_agents_are_a_line_in_tables_and_whole_in_rows(isolate: list[s
         assert re.search(r'mine\.py", line \d+, in fails', kept)
 
 
-def test_strict_raises_the_error_of_an_agent() -> None:
-    stderr = run_eval(DATASET, "--agent", "mine:fails", "--no-save", "--strict", exit_code=2).stderr
-    assert "ValueError: first line" in stderr
-    assert not re.search(r"typer|asyncio|vfgym/runs", stderr)
-
-
 def test_isolated_agents_that_never_return_end_at_their_deadlines() -> None:
     """Their rollouts are time-outs, the next agent plays, and the library's own agents play here."""
     agents = [word for name in ("mine:never_returns", "mine:forty_two", "oracle") for word in ("--agent", name)]
@@ -161,11 +135,6 @@ def test_isolated_agents_that_never_return_end_at_their_deadlines() -> None:
     assert list(found) == ["mine:never_returns", "mine:forty_two", "oracle"]
     assert {row["failed"] for row in found.values()} == {"0/2"}
     assert rewards(done.stdout)["oracle"] == 1.0
-
-
-def test_only_agents_that_a_process_can_load_are_isolated() -> None:
-    stderr = run_eval(DATASET, "--agent", "mine:forty_two", "--agent", "nobody", "--isolate", exit_code=2).stderr
-    assert stderr.startswith("error: an agent that is to run in a process of its own must be named as module:callable; got 'nobody'")
 
 
 # How it ends
@@ -198,24 +167,6 @@ def test_a_limit_ends_a_run_which_can_be_resumed(server: ModelServer, directory:
     assert run_directories(directory) == [path]
     assert load_results(path)["metadata"]["stopped_by"] is None
     assert len(load_results(path)["outputs"]) == 8
-
-
-def test_each_rollout_may_be_limited(directory: Path) -> None:
-    run_eval(GAME, "--agent", "random", "-n", "4", "--limit-each", "turns=2")
-    (path,) = run_directories(directory)
-    rows = load_results(path)["outputs"]
-    assert {row["stop_condition"] for row in rows} >= {"limit_reached"}
-    assert all(len(row["completion"]) <= 4 for row in rows)
-
-
-def test_a_cached_run_asks_for_nothing_again(server: ModelServer, directory: Path) -> None:
-    cache = directory / "cache" / "answers.sqlite"
-    arguments = (DATASET, "-m", "echo", "-b", server.openai_url, "-n", "8", "--cache", "--no-save")
-    run_eval(*arguments, VFGYM_CACHE=str(cache))
-    asked = server.num_requests
-    run_eval(*arguments, VFGYM_CACHE=str(cache))
-    assert server.num_requests - asked <= 1, "nothing but the question whether somebody listens"
-    assert cache.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(
@@ -273,12 +224,6 @@ def test_a_place_where_nobody_answers_is_told_before_anything_is_played(url: str
     assert done.stdout == ""
 
 
-def test_a_proxy_that_cannot_be_reached_is_named() -> None:
-    variables = {"http_proxy": f"http://127.0.0.1:{closed_port()}", "no_proxy": "", "NO_PROXY": ""}
-    stderr = run_eval(DATASET, "-m", "m", "-b", "http://models.example/v1", exit_code=2, **variables).stderr
-    assert "http://models.example/v1 (by the proxy 127.0.0.1) cannot be reached: the connection is refused" in stderr
-
-
 # Models
 
 
@@ -306,46 +251,6 @@ def test_a_model_plays_through_every_api(server: ModelServer, where: Sequence[st
         assert [request.body[name] for name in limits & request.body.keys()] == [200]
 
 
-TOOLS = """
-import gymnasium, vfgym
-
-def double(n: int) -> int:
-    \"\"\"Double a number.\"\"\"
-    return 2 * n
-
-def right(completion, answer):
-    return float(completion[-1].content == answer)
-
-def make(**kwargs):
-    rows = [{"question": str(n), "answer": str(2 * n)} for n in range(4)]
-    return vfgym.ToolEnv([double], dataset=rows, rubric=vfgym.Rubric(right), sampling_args={"temperature": 0.5}, **kwargs)
-
-gymnasium.register("Doubling-v0", make)
-"""
-
-
-@pytest.mark.parametrize("client_type", ["openai_chat_completions", "openai_responses", "anthropic_messages"])
-def test_a_model_calls_tools_through_every_api_that_has_them(client_type: str, directory: Path) -> None:
-    def doubles(request: ModelRequest) -> Any:
-        last = request.messages[-1]
-        if last["role"] == "tool":
-            return last["content"]
-        return {"tool_calls": [{"id": "c1", "name": "double", "arguments": json.dumps({"n": int(last["content"])})}]}
-
-    (directory / "doubling.py").write_text(TOOLS)
-    with ModelServer({"doubles": doubles}) as server:
-        url = server.url if client_type == "anthropic_messages" else server.openai_url
-        arguments = ["--base-url", url, "--client-type", client_type, "-S", '{"max_tokens": 100}', "-r", "2"]
-        done = run_eval("doubling:Doubling-v0", "-m", "doubles", *arguments)
-        assert server.num_requests == 4 * 2 * 2
-        assert {request.body["temperature"] for request in server.requests} == {0.5}  # the environment's own
-    assert rewards(done.stdout) == {"doubles": 1.0}
-    results = load_results(Path(done.stdout.split()[-1]))
-    assert [(row["example_id"], row["rollout"]) for row in results["outputs"]] == [(i, r) for i in range(4) for r in range(2)]
-    metadata = results["metadata"]
-    assert (metadata["model"], metadata["base_url"], metadata["sampling_args"]) == ("doubles", url, {"max_tokens": 100})
-
-
 def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path) -> None:
     """In the table, on disk, and where runs are gone on with."""
     with ModelServer({"random": knows}) as server:
@@ -371,14 +276,6 @@ def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path
         other = str(next(folders[0].iterdir()))
         refused = run_eval(DATASET, other, "-m", "random", "-b", server.openai_url, "-n", "3", "--resume", exit_code=2)
     assert "its is_model is False, and this run's is True" in refused.stderr
-
-
-def test_faults_are_the_errors_of_their_rollouts_only(knows: Any) -> None:
-    with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number == 2 else None) as server:
-        done = run_eval(DATASET, "-m", "knows", "-b", server.openai_url, "-n", "4", "--no-save")
-    assert table(done.stdout)["knows"]["failed"] == "1/4"
-    assert rewards(done.stdout) == {"knows": 0.75}
-    assert "knows: the first error is " in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -460,12 +357,6 @@ def test_by_hand_one_question_is_asked_after_the_other_and_the_end_is_shown() ->
     assert table(text[text.rindex("agent  ") :])["human"]["failed"] == "0/2"
 
 
-def test_by_hand_it_is_said_what_is_scored_later() -> None:
-    arguments = (SHORT, "--env-args", '{"reward": "group"}', "-n", "1", "-a", "human", "-r", "2", "--no-save")
-    text = run_eval(*arguments, stdin="a\nb\n").stdout
-    assert text.count("it is scored together with the other rollouts of its task") == 2
-
-
 # Ctrl-C, on programs
 
 
@@ -518,18 +409,6 @@ def test_ctrl_c_stops_a_run_that_waits_for_a_model(directory: Path) -> None:
     assert len(load_results(path)["outputs"]) == 3
 
 
-def test_ctrl_c_stops_a_human_whose_answers_come_through_a_pipe() -> None:
-    arguments = program("eval", GAME, "--agent", "human", "--no-save")
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        shown = b""
-        while not shown.endswith(b"\n> "):
-            shown += process.stdout.read(1)
-        os.kill(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=SECONDS)
-    assert (process.returncode, stderr) == (130, b"")
-
-
 # Resuming
 
 
@@ -579,20 +458,3 @@ def test_an_unfinished_run_of_other_settings_is_named_with_the_reason(
     assert (named in caplog.text) is (reason is not None)
     assert ("a new one begins" in capsys.readouterr().out) is (reason is not None)
     assert len(run_directories(directory)) == (1 if reason is None else 2)
-
-
-def test_a_run_with_a_model_is_resumed_by_its_sampling_args_and_its_errors_where_that_is_asked_for(knows: Any, directory: Path) -> None:
-    with ModelServer({"knows": knows}, faults=lambda request: "malformed_json" if request.number <= 2 else None) as server:
-        plain = [DATASET, "-m", "knows", "-b", server.openai_url, "-n", "5"]
-        arguments = [*plain, "-S", '{"temperature": 0.5}', "--tag", "one"]
-        assert table(run_eval(*arguments).stdout)["knows"]["failed"] == "2/5"
-        (path,) = run_directories(directory)
-        assert table(run_eval(*arguments, str(path), "--resume").stdout)["knows"]["failed"] == "2/5"
-        for other in ([*plain, "--redo-errors"], arguments):
-            assert "there is no unfinished run to resume" in run_eval(*other, "--resume").stdout
-        before = server.num_requests
-        done = run_eval(*arguments, "--tag", "two", "--resume", "--redo-errors")
-        assert f"knows: going on with {path.relative_to(directory)}" in done.stdout
-        assert server.num_requests == before + 2
-    assert rewards(done.stdout.partition("\n")[2]) == {"knows": 1.0}
-    assert load_results(path)["metadata"]["tags"] == ["one", "two"]

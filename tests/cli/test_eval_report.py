@@ -56,12 +56,6 @@ def test_each_run_is_compared_with_the_first_of_its_environment(sweep: str) -> N
     assert pairs[0]["verdict"].endswith("if oracle really differs from random by 1")
 
 
-def test_tasks_that_a_variation_changes_are_said_not_to_be_compared() -> None:
-    (pair,) = played_as_json(DATASET, "-a", "oracle", "-n", "2", "--vary", "system_prompt=One,Two")["pairs"]
-    assert (pair["difference"], pair["unpaired"]) == (None, [2, 2])
-    assert "share no task" in pair["verdict"]
-
-
 def test_turns_tokens_and_cost_are_columns_where_they_are_known(directory: Path) -> None:
     (directory / "prices.toml").write_text("[echo]\ninput = 1000000\noutput = 2000000\n")
     (directory / "many.toml").write_text(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,36 +96,6 @@ def test_ctrl_c_takes_back_the_move_that_a_model_thinks_about(directory: Path) -
     assert results["outputs"][0]["stop_condition"] == "quit"
 
 
-def test_a_step_that_is_broken_off_and_cannot_be_taken_back_is_an_error_of_the_row(directory: Path) -> None:
-    (directory / "slow.py").write_text(SLOW)
-    seen = play_on_terminal("slow:Slow-v0", keys=["a\n"], on_open=lambda press: threading.Timer(0, press_when_slow, [press]).start())
-    assert seen.exit_code == 130, seen.text
-    (path,) = directory.glob("outputs/evals/*/*")
-    (row,) = load_results(path)["outputs"]
-    assert (row["error"]["error"], row["failed"], len(row["trajectory"])) == ("KeyboardInterrupt", True, 1)
-
-
-def press_when_slow(press: Callable[[str], object]) -> None:
-    while not Path("is_slow").exists():
-        time.sleep(0.01)
-    press(CTRL_C)
-
-
-SLOW = """
-import asyncio, gymnasium, pathlib, vfgym
-
-class Slow(vfgym.MultiTurnEnv):
-    can_go_back = False
-
-    async def env_response(self, messages, state):
-        pathlib.Path("is_slow").touch()
-        await asyncio.sleep(200)
-
-gymnasium.register("Slow-v0", lambda **arguments: Slow(dataset=[{"question": "?"}], **arguments))
-"""
-"""An environment that is slow to answer, and cannot go back."""
-
-
 def test_two_people_play_at_one_terminal(directory: Path) -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
     keys = ["[0]\n", "\n", "[3]\n", "[4]\n", "\n", "[1]\n", "\n", "/undo\n", "\n", "[1]\n", "\n", "[4]\n", "\n", "[2]\n"]
@@ -141,19 +109,6 @@ def test_two_people_play_at_one_terminal(directory: Path) -> None:
     assert seen.text.count("You are Player 0") == 1, "what a player was shown is not shown again"
     row = saved_row(directory, env_args={"opponents": "self"})
     assert [step["completion"][0]["content"] for step in row["trajectory"]] == ["[0]", "[3]", "[1]", "[4]", "[2]"]
-
-
-def test_images_are_drawn(directory: Path) -> None:
-    pytest.importorskip("PIL", reason="needs the extra images")
-    env_args = '{"observe": "image", "max_turns": 1}'
-    seen = play_on_terminal(GAME, "--seed", "1", "--env-args", env_args, keys=["up\n"], columns=45)
-    assert seen.exit_code == 0, seen.text
-    drawn = [line for line in seen.text.splitlines() if "▀" in line]
-    assert len(drawn) >= 40
-    assert max(map(len, drawn)) <= 45
-    assert re.search(r"\x1b\[38;[25];", seen.raw), "in colours"
-    assert seen.text.count("[image 256x256] (/open") == 2
-    assert "base64" not in seen.text
 
 
 def test_json_stands_alone_on_standard_output(directory: Path) -> None:

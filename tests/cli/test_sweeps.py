@@ -14,7 +14,6 @@ from vfgym.cli import sweeps
 from vfgym.cli.evaluations import EvalFields
 from vfgym.cli.sweeps import as_text, close_agents, parse_variations, plan_inputs, plan_runs
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import ModelServer
 from vfgym.output.redaction import Secret
 from vfgym.results import load_results
 
@@ -233,39 +232,6 @@ def test_a_file_is_played_as_its_dry_run_says(directory: Path) -> None:
         results = load_results(each["path"])
         assert len(results["outputs"]) == each["rollouts"]
         assert results["metadata"]["avg_reward"] == each["avg_reward"]
-
-
-def test_options_win_over_the_file() -> None:
-    planned = played_as_json("evals.toml", "--dry-run", "-n", "2", "-a", "oracle", "--example-ids", "", "-r", "1")
-    assert [(each["env_id"], each["model"], each["rollouts"]) for each in planned["runs"]] == [
-        (DATASET, "oracle", 2),
-        (GAME, "oracle", 2),
-        (GAME, "oracle", 2),
-    ]
-
-
-def test_models_of_a_file_are_asked(directory: Path) -> None:
-    with ModelServer({"left": lambda request: "left", "up": lambda request: "up"}) as server:
-        (directory / "evals.toml").write_text(
-            f'env_id = "{GAME}"\nmodels = "left, up"\nagents = ["random"]\nbase_url = "{server.openai_url}"\nnum_examples = 2\n'
-            'tag = "from-file"\n[env_args]\nmax_turns = 3\n'
-        )
-        assert played_as_json("evals.toml", "--dry-run")["rollouts"] == 6
-        assert server.num_requests == 0
-        played = played_as_json("evals.toml")
-    assert [(each["model"], each["is_model"], each["tags"]) for each in played["runs"]] == [
-        ("random", False, ["from-file"]),
-        ("left", True, ["from-file"]),
-        ("up", True, ["from-file"]),
-    ]
-    assert all(each["usage"]["output_tokens"] > 0 for each in played["runs"][1:])
-
-
-def test_what_is_varied_is_what_the_environments_are_made_with() -> None:
-    played = played_as_json(GAME, "-a", "random", "-n", "2", "--vary", "history=1,null", "--vary", "as_tool=true,false")
-    assert [bool(load_results(each["path"])["outputs"][0]["tool_defs"]) for each in played["runs"]] == [True, False, True, False]
-    assert [each["env_args"]["history"] for each in played["runs"]] == [1, 1, None, None]
-    assert [(pair["a"], pair["b"]) for pair in played["pairs"]] == [(0, 1), (0, 2), (0, 3)]
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,6 @@ def test_rewards_that_are_no_numbers_leave_no_difference() -> None:
     assert "1 rollout with a reward that is not a finite number" in pair["verdict"]
 
 
-def test_one_task_tells_nothing() -> None:
-    (pair,) = compare(results_of({(0, 0): 1.0}), results_of({(0, 0): 0.0}))["pairs"]
-    assert (pair["difference"], pair["interval"], pair["distinguishable"]) == (-1.0, None, False)
-
-
 @pytest.mark.parametrize(
     ("num_different", "num_equal", "needed"),
     [(2, 0, 6), (5, 0, 6), (5, 1, 8)],
@@ -273,18 +268,6 @@ def test_where_nothing_is_declared_nobody_knows_what_missing_rollouts_would_chan
     )
 
 
-def test_runs_of_which_everything_is_missing_have_no_difference() -> None:
-    a = results_of({(task, 0): 1.0 for task in range(4)}, "a")
-    b = missing(results_of({(task, 0): 1.0 for task in range(4)}, "b"), range(4))
-    comparison = compare(a, b)
-    (pair,) = comparison["pairs"]
-    assert (pair["difference"], pair["interval"], pair["p_value"], pair["rollouts"]) == (None, None, None, 0)
-    assert pair["verdict"].startswith(
-        "no difference can be given: all rollouts that b and a share are missing in one of them. 4 rollouts of b "
-    )
-    assert (comparison["runs"][1]["mean"], comparison["runs"][1]["examples"]) == (None, 4)
-
-
 def test_runs_with_different_limits_say_so_and_how_many_each_cut() -> None:
     free, limited = (
         evaluate("gymnasium/MountainCar-v0", "random", num_examples=3, progress=False, limits_each=limits)
@@ -324,12 +307,6 @@ def test_pairs_of_several_runs_are_corrected_together_and_say_why_they_cannot_be
     assert [pair["p_value"] for pair in pairs] == [pytest.approx(2 / 32), None, pytest.approx(2 / 32)]
     assert pairs[1]["verdict"].startswith("cannot be compared: elsewhere and base share no task")
     assert pairs[1]["unpaired"] == [6, 3]
-
-
-def test_games_of_two_kinds_share_no_task_though_their_seeds_are_alike() -> None:
-    lake, cards = (evaluate(f"gymnasium/{name}", "random", num_examples=3, progress=False) for name in ("FrozenLake-v1", "Blackjack-v1"))
-    with pytest.raises(ConfigurationError, match="share no task"):
-        compare(lake, cards)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from vfgym.results.credit import (
     failure_reward_of,
     group_of,
     is_dropped,
-    mean_of_credits,
     settle_failures,
 )
 
@@ -180,8 +179,3 @@ def test_turns_and_seats_are_compared_with_the_same_ones() -> None:
     baselines.settle()
     assert [baselines.advantage(0, long, first, 1) for first in (0, 1)] == [1.0, 2.0]
     assert baselines.advantage(0, other, 0, 1) == 50.0
-
-
-def test_the_mean_of_equal_credits_is_that_number() -> None:
-    assert mean_of_credits([0.1] * 3) == 0.1
-    assert mean_of_credits([0.0, 1.0]) == 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
-from vfgym.cli.eval_report import print_rewards
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.intervals import interval_of
@@ -114,22 +112,18 @@ def recomputed(rows: list[dict[str, Any]], rollouts_per_example: int, pass_thres
         "std_error": pytest.approx(math.sqrt(sum((mean - centre) ** 2 for mean in means) / (len(means) - 1) / len(means)))
         if len(means) > 1
         else None,
-        "pass_at_k": {
-            str(k): pytest.approx(sum(pass_at(k, count, rollouts_per_example) for count in passed) / len(passed))
-            for k in (1, 2)
-            if rollouts_per_example == 2
-        },
-        "pass_all_k": {
-            str(k): pytest.approx(sum(pass_all(k, count, rollouts_per_example) for count in passed) / len(passed))
-            for k in (1, 2)
-            if rollouts_per_example == 2
+        **{
+            name: {
+                str(k): pytest.approx(sum(share(k, count, 2) for count in passed) / len(passed))
+                for k in (1, 2)
+                if rollouts_per_example == 2
+            }
+            for name, share in (("pass_at_k", pass_at), ("pass_all_k", pass_all))
         },
     }
 
 
-def check_table(
-    env: Any, directory: Path, capsys: pytest.CaptureFixture[str], rollouts_per_example: int, *, ways: Sequence[str], last_turn: int
-) -> None:
+def check_runs(env: Any, directory: Path, rollouts_per_example: int, *, ways: Sequence[str], last_turn: int) -> None:
     """Let an agent play with and without failing, and compare what is said of both with what the rows say."""
     directory.mkdir(exist_ok=True)
     run = len(list(directory.iterdir()))
@@ -158,23 +152,9 @@ def check_table(
             assert all(metadata[name][k] <= itself["metadata"][name][k] + 1e-9 for k in metadata[name]), way  # type: ignore[literal-required]
         if env.failure_reward is None:
             assert (mean is None) == (metadata["num_failed"] > 0)
-    capsys.readouterr()
-    print_rewards(table)
-    header, *lines = capsys.readouterr().out.splitlines()
-    cells = [re.split(r" {2,}", line) for line in lines[: len(table)]]
-    places = [row[0] for row in cells]
-    assert sorted(places) == sorted(table)
-    failures = re.split(r" {2,}", header).index("failed")
-    for row in cells:
-        metadata = table[row[0]]["metadata"]
-        mean, interval = metadata["avg_reward"], metadata["interval"]
-        assert row[1] == ("-" if mean is None else f"{mean:.3f}" + (" ({:.3f} to {:.3f})".format(*interval) if interval else ""))
-        assert row[failures] == f"{metadata['num_failed']}/{num_examples * rollouts_per_example}"
-    without = [row[1] == "-" for row in cells]
-    assert without == sorted(without), "those without a mean stand last"
 
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @quick
@@ -187,7 +167,6 @@ quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCh
 @example(points=[[-100.0, 0.0, 50.0], [1.0, 1.0, 1.0]], margin=None, rollouts_per_example=1)
 def test_in_games(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     points: list[list[float]],
     margin: float | None,
     rollouts_per_example: int,
@@ -195,7 +174,7 @@ def test_in_games(
     """Games that reward moves, of which failing early spares some, and whose author declares the lowest reward, less, or none."""
     env = Points(points)
     env.failure_reward = None if margin is None else env.lowest - margin
-    check_table(env, tmp_path / "runs", capsys, rollouts_per_example, ways=(*FAILING, *RUBBISH), last_turn=MOVES - 1)
+    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=(*FAILING, *RUBBISH), last_turn=MOVES - 1)
 
 
 @quick
@@ -210,7 +189,6 @@ def test_in_games(
 @example(weights=[-1.0], offset=-5.0, declares=True, careless=True, rollouts_per_example=1)
 def test_under_any_rubric(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     weights: list[float],
     offset: float,
     declares: bool,
@@ -235,4 +213,4 @@ def test_under_any_rubric(
     lowest = offset + sum(min(weight, 0.0) for weight in weights)
     rubric = Rubric([*functions, constant], weights=[*weights, offset])
     env = SingleTurnEnv(rows, rubric=rubric, failure_reward=lowest - 1e-9 if declares else None, pass_threshold=offset)
-    check_table(env, tmp_path / "runs", capsys, rollouts_per_example, ways=FAILING, last_turn=0)
+    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=FAILING, last_turn=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import random
 from collections import Counter
@@ -15,7 +14,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate, to_chat
+from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import (
     AssistantMessage,
@@ -139,23 +138,6 @@ def test_more_examples_may_be_played_than_before(tmp_path: Path) -> None:
     assert without_times(results["outputs"]) == without_times(run(tmp_path / "other", num_examples=5)["outputs"])
 
 
-def test_a_run_with_numbers_that_are_none_is_resumed(tmp_path: Path) -> None:
-    """A ratio of nothing to nothing is a metric that says so; the run goes on as if it had never stopped."""
-
-    def ratio(answer: str) -> float:
-        return math.nan if answer == "1" else -math.inf
-
-    rubric = Rubric([exact, ratio], weights=[1.0, 0.0])
-    whole = run(tmp_path, rubric=rubric)
-    cut(tmp_path, lambda number: number < 3)
-    resumed = run(tmp_path, list(reversed(ROWS)), rubric=rubric)  # whose rows get other ids, and so are written anew
-    assert sorted(map(repr, [row["metrics"] for row in whole["outputs"]])) == sorted(
-        map(repr, [row["metrics"] for row in resumed["outputs"]])
-    )
-    assert repr(resumed["metadata"]["avg_metrics"]) == repr(whole["metadata"]["avg_metrics"])
-    assert repr(load_results(tmp_path)["outputs"][-1]["ratio"]) == "nan"
-
-
 # Which task a row is of
 
 
@@ -184,15 +166,6 @@ def test_equal_tasks_keep_their_number(tmp_path: Path) -> None:
     agent = Counting()
     run(tmp_path, [rows[1], rows[0], rows[2], rows[3]], agent)
     assert not agent.asked
-
-
-def test_games_whose_tasks_are_all_alike_keep_their_seeds(tmp_path: Path) -> None:
-    def play(path: Path) -> GenerateOutputs:
-        return evaluate(to_chat("FrozenLake-v1"), "random", num_examples=8, results_path=path, resume=True, progress=False)
-
-    whole = play(tmp_path)
-    cut(tmp_path, lambda number: number >= 3)
-    assert without_times(play(tmp_path)["outputs"]) == without_times(whole["outputs"])
 
 
 def test_a_task_that_changed_is_played_and_its_old_rows_are_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -171,15 +171,6 @@ def test_an_error_that_causes_itself_is_told_once() -> None:
     assert ErrorInfo.of(error)["error_chain_str"] == "ValueError"
 
 
-def test_the_trajectory_is_a_state_column_like_any_other() -> None:
-    row = json.loads(json_text(rollout_output(tool_episode(Usage(4, 0, 2, 6), None), state_columns=["trajectory"])))
-    first, second = row["trajectory"]
-    assert [message["role"] for message in first["prompt"]] == ["user"]
-    assert [message["role"] for message in second["prompt"]] == ["user", "assistant", "tool"]
-    assert first["response"]["usage"]["completion_tokens"] == 2
-    assert second["completion"] == [{"role": "assistant", "content": "3"}]
-
-
 def test_token_usage_of_several_turns_counts_shared_context_each_time() -> None:
     usage = rollout_output(tool_episode(Usage(10, 0, 5, 15), Usage(30, 0, 5, 35)))["token_usage"]
     assert usage == {"input_tokens": 40, "output_tokens": 10, "final_input_tokens": 25, "final_output_tokens": 10}

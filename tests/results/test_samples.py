@@ -354,13 +354,3 @@ def test_a_prompt_that_was_tokenised_anew_is_a_fork_that_says_where() -> None:
         second.fork == "turn 1 leaves turn 0 at token 3, in the prompt of that turn: its messages go on from there, but were tokenised anew"
     )
     assert (first.reward, second.reward) == (16.0, 15.0)
-
-
-def test_an_episode_that_a_wrapper_ends_has_all_its_rewards_in_its_turns() -> None:
-    import gymnasium
-
-    env = gymnasium.wrappers.TimeLimit(Talk(), 2)
-    outputs = vfgym.evaluate(env, lambda observation, info: "ok", state_columns=["trajectory"], progress=False)
-    [row] = outputs["outputs"]
-    assert [step["extras"]["reward"] for step in row["trajectory"]] == [1.0, 2.0 + 10.0]
-    assert [sample.reward for sample in samples([row])] == [13.0] == [row["reward"]]

@@ -138,16 +138,13 @@ def number_of(completion: Any) -> float:
     return float(completion[-1]["content"])
 
 
-async def test_a_group_is_scored_in_the_order_of_its_numbers_with_advantages() -> None:
+async def test_groups_are_scored_in_order_with_advantages_and_rollouts_alone_without() -> None:
     (group,) = await scored(SingleTurnEnv(ROWS, rubric=Rubric(number_of)))
     assert [(each.number, each.state["reward"], each.state["advantage"]) for each in group.played] == [
         (0, 0.0, -1.0),
         (1, 1.0, 0.0),
         (2, 2.0, 1.0),
     ]
-
-
-async def test_rollouts_that_are_scored_alone_have_no_advantages() -> None:
     groups = await scored(SingleTurnEnv(ROWS, rubric=Rubric(number_of)), in_groups=False)
     assert {each.number: each.state["reward"] for group in groups for each in group.played} == {0: 0.0, 1: 1.0, 2: 2.0}
     assert all(each.state.get("advantage") is None for group in groups for each in group.played)

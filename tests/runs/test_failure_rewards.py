@@ -32,14 +32,8 @@ def test_each_member_of_a_group_declares_its_own_and_the_group_the_rest() -> Non
     assert [known.failure_reward(example_id) for example_id in range(6)] == [0.0, 0.0, -3.0, -3.0, -1.0, -1.0]
     assert [known.route(example_id) for example_id in (1, 2, 4)] == [["a"], ["b"], ["c"]]
     assert known.failure_reward(1) == 0.0, "asked once more"
-
-
-def test_an_example_that_is_not_there_counts_with_what_the_group_declares() -> None:
     known = FailureRewards(EnvGroup([member(0.0)], names=["a"], failure_reward=-1.0), "eval")
     assert (known.failure_reward(99), known.route(99)) == (-1.0, [])
-
-
-def test_the_split_says_which_example_is_meant() -> None:
     group = EnvGroup([member(-2.0, eval_dataset=ROWS[:1]), member(-3.0)], names=["a", "b"])
     assert FailureRewards(group, "eval").route(1) == ["b"]
     assert FailureRewards(group, "train").route(1) == ["a"]

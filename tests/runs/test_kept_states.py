@@ -108,13 +108,20 @@ def test_functions_may_ask_for_what_is_known(names: set[str], of_whole: str | No
             assert str(raised.value) == what
 
 
-def test_a_task_of_which_columns_are_missing_tells_those_it_has() -> None:
+def test_what_a_row_does_not_hold_is_not_made_up() -> None:
     state = kept(**LOST_TASK)
     assert not state.has_whole_task
     assert (state["answer"], state["input"]["answer"]) == ("4", "4")
     for asks in (lambda: state["input"]["column"], lambda: state["input"].get("column"), lambda: "column" in state["input"]):
         with pytest.raises(NotKept, match="column"):
             asks()
+    with pytest.raises(NotKept):
+        kept(metrics={"num_turns": 2.0})["trajectory"]
+    assert kept(metrics={"num_turns": 0.0}, completion=[])["trajectory"] == []
+    kept()["info"]["level"] = 9
+    assert kept()["info"] == {"level": 0}
+    with pytest.raises(ConfigurationError, match="rollout 0 of example 0 cannot be scored again"):
+        kept(completion=[{"role": "nobody"}])
 
 
 @pytest.mark.parametrize(
@@ -130,16 +137,3 @@ def test_the_stop_condition_tells_what_ended_it(stop: str, item: str) -> None:
     assert kept(stop_condition=stop)["final_env_response"] is None
     with pytest.raises(NotKept):
         kept(stop_condition="has_final_env_response")["final_env_response"]
-
-
-def test_turns_that_are_not_all_in_the_conversation_are_lost() -> None:
-    with pytest.raises(NotKept):
-        kept(metrics={"num_turns": 2.0})["trajectory"]
-    assert kept(metrics={"num_turns": 0.0}, completion=[])["trajectory"] == []
-
-
-def test_nothing_of_the_row_changes_and_malformed_messages_are_refused() -> None:
-    kept()["info"]["level"] = 9
-    assert kept()["info"] == {"level": 0}
-    with pytest.raises(ConfigurationError, match="rollout 0 of example 0 cannot be scored again"):
-        kept(completion=[{"role": "nobody"}])

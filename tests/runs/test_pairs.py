@@ -21,7 +21,7 @@ def played(env: Any, **kwargs: Any) -> GenerateOutputs:
     return evaluate(env, "random", **{"progress": False, "num_examples": 6, "both_seats": True, **kwargs})
 
 
-def test_two_rollouts_are_a_pair_with_one_seed_and_a_number_of_its_own() -> None:
+def test_two_rollouts_are_a_pair_of_the_games_players_with_one_seed_and_a_number_of_its_own() -> None:
     pairs = SeatPairs(("white", "black"), pairs_per_example=2)
     examples = [Example(70 + place, place, 4, place) for place in (0, 1, 2)]
     rows = [pairs.of(example, number) for example in examples for number in range(4)]
@@ -29,9 +29,6 @@ def test_two_rollouts_are_a_pair_with_one_seed_and_a_number_of_its_own() -> None
     assert [row["pair"] for row in rows] == [pair for pair in range(6) for _ in range(2)]
     seed_of = pairs.seed_of(lambda example, number: 100 * example.example_id + number)
     assert [seed_of(examples[1], number) for number in range(4)] == [7100, 7100, 7101, 7101]
-
-
-def test_the_players_are_those_of_the_game_in_its_order() -> None:
     assert find_pairs(NimEnv(), 3) == SeatPairs((0, 1), 3)
 
 

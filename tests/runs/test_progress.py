@@ -20,7 +20,7 @@ def row(number: int, **fields: Any) -> RolloutOutput:
     )
 
 
-def test_tokens_and_cost_are_counted_and_an_unknown_cost_stays_unknown() -> None:
+def test_tokens_cost_and_rate_are_counted_and_what_is_unknown_stays_unknown() -> None:
     progress = Progress(4)
     assert (progress.tokens, progress.cost, progress.rate, progress.seconds_left) == (0, None, None, None)
     spent = {"requests": 2, "input_tokens": 1000.0, "output_tokens": 500.0, "cost": 0.25}
@@ -34,15 +34,9 @@ def test_tokens_and_cost_are_counted_and_an_unknown_cost_stays_unknown() -> None
     progress.add(row(3, spent=spent))
     assert progress.cost is None
     assert progress.summary == "reward 1.000, 0 failed, 6k tokens"
-
-
-def test_rows_without_spending_tell_their_tokens() -> None:
     progress = Progress(1)
     progress.add(row(0, token_usage={"input_tokens": 10.0, "output_tokens": 5.0, "judge_input_tokens": 3.0, "judge_output_tokens": 1.0}))
     assert (progress.tokens, progress.cost) == (19.0, None)
-
-
-def test_what_an_earlier_run_did_is_no_part_of_the_rate() -> None:
     progress = Progress(2)
     progress.add(row(0))
     progress.begin()

@@ -104,13 +104,7 @@ def test_whatever_ends_a_run_what_was_finished_is_on_disk(error: BaseException, 
         assert (len(rows), metadata["stopped_by"]) == (2 * played, None)
 
 
-def test_the_limit_that_ended_it_is_named() -> None:
-    with Recorder(run_of(), None) as recorder:
-        recorder.add(group())
-        assert recorder.finish({"limit": "tokens"})["metadata"]["stopped_by"] == {"limit": "tokens"}  # type: ignore[typeddict-item]
-
-
-def test_a_failed_rollout_counts_with_what_is_declared() -> None:
+def test_a_failed_rollout_counts_as_declared_and_the_limit_that_ended_the_run_is_named() -> None:
     declared = FailureRewards(SingleTurnEnv(ROWS, rubric=Rubric(right), failure_reward=-2.0), "train")
     job = group(0, "0", "0", "0")
     job.played[1].fail(LookupError("a bug"))
@@ -120,6 +114,9 @@ def test_a_failed_rollout_counts_with_what_is_declared() -> None:
         rows = recorder.finish()["outputs"]
     assert [row["failed"] for row in rows] == [False, True, True]
     assert [row["counted_reward"] for row in rows] == [1.0, -2.0, None]
+    with Recorder(run_of(), None) as recorder:
+        recorder.add(group())
+        assert recorder.finish({"limit": "tokens"})["metadata"]["stopped_by"] == {"limit": "tokens"}  # type: ignore[typeddict-item]
 
 
 def test_a_column_that_no_state_has_is_named_and_one_that_is_zero_is_not(caplog: pytest.LogCaptureFixture) -> None:

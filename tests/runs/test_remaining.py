@@ -66,13 +66,10 @@ def test_what_is_missing_is_played(played: Path, options: dict[str, Any], left: 
     assert len(earlier.rows) == num_kept
 
 
-def test_tasks_that_are_others_now_are_played(played: Path) -> None:
+def test_all_is_played_where_nothing_was_and_tasks_that_are_others_now(tmp_path: Path, played: Path) -> None:
+    assert remaining(tmp_path / "none") == ([(0, [0, 1]), (1, [0, 1])], None)
     groups, _ = remaining(played, lambda example, number: "another" if example.example_id == 0 else fingerprint(example, number))
     assert groups == [(0, [0, 1]), (1, [0])]
-
-
-def test_where_nothing_was_played_all_of_it_is(tmp_path: Path) -> None:
-    assert remaining(tmp_path) == ([(0, [0, 1]), (1, [0, 1])], None)
 
 
 def test_a_fingerprint_is_that_of_the_rollouts_own_task() -> None:

@@ -131,7 +131,7 @@ def test_one_that_fails_to_close_keeps_no_other_open(closed: list[Quiz], caplog:
     assert caplog.text.count("OSError: stuck") == 3
 
 
-def test_an_interruption_while_closing_is_passed_on() -> None:
+def test_closing_passes_on_interruptions_and_a_function_must_make_new_environments() -> None:
     class Interrupted(Quiz):
         def close(self) -> None:
             raise KeyboardInterrupt
@@ -140,6 +140,12 @@ def test_an_interruption_while_closing_is_passed_on() -> None:
     replicas.open(Interrupted, {})
     with pytest.raises(KeyboardInterrupt):
         replicas.close()
+    replicas, env = Replicas(), Quiz()
+    replicas.open(lambda: env, {})
+    replicas.take(defers_scoring=False)
+    with pytest.raises(ConfigurationError, match="the same one twice"):
+        replicas.take(defers_scoring=False)
+    assert as_env(env) is env
 
 
 @pytest.mark.parametrize(
@@ -157,12 +163,3 @@ def test_an_interruption_while_closing_is_passed_on() -> None:
 def test_what_cannot_be_played_is_refused(source: Any, arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         Replicas().open(source, arguments)
-
-
-def test_a_function_must_make_a_new_environment_each_time() -> None:
-    replicas, env = Replicas(), Quiz()
-    replicas.open(lambda: env, {})
-    replicas.take(defers_scoring=False)
-    with pytest.raises(ConfigurationError, match="the same one twice"):
-        replicas.take(defers_scoring=False)
-    assert as_env(env) is env

@@ -180,15 +180,6 @@ def test_rewards_of_turns_are_those_of_the_game() -> None:
         assert_equal(scored, fresh)
 
 
-def test_what_turns_earned_goes_where_the_new_rubric_pays_at_the_end_only() -> None:
-    settings: dict[str, Any] = {"num_examples": 3, "rollouts_per_example": 1}
-    old = played("gymnasium/CliffWalking-v1", "random", env_args={"max_turns": 9}, **settings)
-    fresh = played(gym.make("gymnasium/CliffWalking-v1", rubric=Rubric(length), max_turns=9), "random", **settings)
-    scored = vfgym.results.score(old, Rubric(length))
-    assert_equal(scored, fresh)
-    assert [["step_rewards" in row for row in results["outputs"]] for results in (old, scored)] == [[True] * 3, [False] * 3]
-
-
 class Marked(SingleTurnEnv):
     @reward
     def short(self, completion: Any) -> float:

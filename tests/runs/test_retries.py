@@ -38,11 +38,6 @@ def test_an_ending_of_the_infrastructures_doing_is_repeated(ending: Ending | Non
     assert should_play_again(state) is (ending is Ending.INFRASTRUCTURE_FAILED)
 
 
-def test_an_episode_without_an_error_is_not_repeated() -> None:
-    assert not is_retryable(State())
-    assert not should_play_again(State())
-
-
 @pytest.mark.parametrize(("attempt", "seconds"), [(0, 1), (1, 2), (2, 4), (5, 32), (6, 60), (7, 60), (500, 60)])
 def test_waits_double_up_to_a_minute_with_jitter(attempt: int, seconds: float) -> None:
     random.seed(0)

@@ -12,7 +12,7 @@ import pytest
 
 import vfgym
 from tests.environments import Talk
-from vfgym.errors import ConfigurationError, Error, ModelError, SandboxError
+from vfgym.errors import ConfigurationError, ModelError, SandboxError
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
 from vfgym.training import Group, samples
@@ -200,13 +200,6 @@ def by_raising(error: Exception) -> Any:
 async def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         await take(1, quiz(), "random", **arguments)
-
-
-async def test_no_tasks_and_nobody_to_answer_are_errors() -> None:
-    with pytest.raises(ConfigurationError, match="has no tasks to play"):
-        await take(1, quiz(dataset=[]), "random")
-    with pytest.raises(Error):
-        await take(1, quiz(), 7, model="m")
 
 
 # How much is played
@@ -513,13 +506,6 @@ async def test_the_ids_of_the_last_observation_are_kept_with_what_the_environmen
     for sample in samples(group.states):
         assert sample.last_observation == list(longer.states[0]["trajectory"][2]["prompt"])  # what it would have been shown
         assert sample.last_ids == longer.states[0]["trajectory"][2]["tokens"]["prompt_ids"]
-
-
-async def test_without_what_the_environment_said_last_nobody_has_to_tokenise() -> None:
-    [group] = await take(1, Talk(dataset=ROWS, max_turns=2), Typist(ValueError("never asked")), example_ids=[0])
-    [sample] = samples(group.states)
-    assert sample.last_ids == sample.ids
-    assert sample.last_observation == [*group.states[0]["prompt"], *group.states[0]["completion"]]
 
 
 async def test_a_rollout_is_whole_without_the_ids_of_its_last_observation(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,11 +13,10 @@ from pydantic import ValidationError
 from vfgym import RunSettings, RunSpec, aevaluate, evaluate
 from vfgym.agents import ModelAgent, RandomAgent
 from vfgym.agents.isolated import IsolatedAgent
-from vfgym.cli.eval import EvalCommand
 from vfgym.cli.evaluations import EvalFields, read_evaluations
 from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError, UnknownArgument
-from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.limits import RolloutLimits
 from vfgym.model_server import ModelServer
 from vfgym.runs.spec import RunArguments
 
@@ -143,11 +142,6 @@ def test_a_value_that_does_not_fit_is_refused_by_its_name(name: str, value: Any,
         evaluate(GAME, "random", **{name: value})
 
 
-def test_a_spec_is_frozen() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        RunSpec(env_id=GAME).seed = 3  # type: ignore[misc]
-
-
 # Who plays
 
 
@@ -207,13 +201,6 @@ def test_secrets_among_arguments_have_to_be_given_again() -> None:
         kept.make_agent()
 
 
-def test_who_plays_must_be_said() -> None:
-    with pytest.raises(ConfigurationError, match="has neither an agent nor a client"):
-        evaluate(RunSpec(env_id=GAME))
-    with pytest.raises(ConfigurationError, match="say who plays"):
-        evaluate(GAME)
-
-
 @pytest.mark.parametrize(
     ("options", "kept"),
     [({}, {"isolate": True, "sandboxed": False}), ({"answer_seconds": 1.0}, None)],
@@ -267,11 +254,17 @@ def test_who_was_made_for_a_spec_is_closed_however_it_ends(ends: str, monkeypatc
     assert len(closed) == 1
 
 
-def test_a_spec_says_everything_itself() -> None:
+def test_a_spec_says_everything_itself_who_plays_too() -> None:
     spec = RunSpec(env_id=GAME, agent="random", num_examples=1)
     for name, value in {"seed": 0, "env_args": {}, "model": "m", "env_id": "x"}.items():
         with pytest.raises(ConfigurationError, match=f"the spec says {name} itself"):
             evaluate(spec, progress=False, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="has neither an agent nor a client"):
+        evaluate(RunSpec(env_id=GAME))
+    with pytest.raises(ConfigurationError, match="say who plays"):
+        evaluate(GAME)
+    with pytest.raises(ValidationError, match="frozen"):
+        RunSpec(env_id=GAME).seed = 3  # type: ignore[misc]
 
 
 def test_files_that_hold_no_run_are_refused(tmp_path: Path) -> None:
@@ -310,12 +303,6 @@ def test_the_command_asks_the_model_of_a_run_again_or_another_provider(tmp_path:
     assert spec.client.timeout == 77.0
     (other,) = specs_of(tmp_path / "run", provider="openai")
     assert other.client == ClientConfig(provider="openai")
-
-
-def test_the_command_keeps_no_second_copy_of_a_setting() -> None:
-    """What a command does with runs is its own; how they go stands in their specs."""
-    assert not set(EvalCommand.__dataclass_fields__) & set(RunSettings.model_fields)
-    assert SpendingLimits() == RunSettings().limits
 
 
 # Parts of a run

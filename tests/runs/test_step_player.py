@@ -70,19 +70,13 @@ async def play(agent: Any, number: int = 0, wrap: Any = None, **options: Any) ->
     return played
 
 
-async def test_an_episode_is_played_to_its_end() -> None:
+async def test_an_episode_is_played_to_its_end_and_its_return_is_what_wrappers_pass_on() -> None:
     played = await play(Answers("yes"), 1, fingerprint=lambda example: f"task {example.example_id}")
     assert (played.number, played.seed, played.fingerprint, played.route, played.pair) == (1, 11, "task 1", [], {})
     assert (played.failure, played.is_scored, played.seen_return, played.state["reward"]) == (None, True, 3.0, 3.0)
     assert played.state["prompt"][-1]["content"] == "And then?"
-
-
-async def test_the_return_is_what_wrappers_pass_on() -> None:
     played = await play(Answers("yes"), wrap=lambda env: gymnasium.wrappers.TransformReward(env, lambda reward: 10 * reward + 1))
     assert (played.seen_return, played.state["reward"]) == (33.0, 3.0)
-
-
-async def test_a_wrapper_that_ends_the_episode_has_it_scored() -> None:
     played = await play(Answers("yes"), wrap=lambda env: gymnasium.wrappers.TimeLimit(env, 2))
     assert (played.state["is_completed"], played.state.ending, played.state["reward"]) == (True, Ending.TRUNCATED, 2.0)
 
@@ -106,9 +100,12 @@ async def test_what_an_agent_raises_or_says_wrongly_ends_its_episode(error: Any,
     assert len(played.state["trajectory"]) == 1
 
 
-async def test_an_interruption_ends_the_run() -> None:
+async def test_an_interruption_ends_the_run_and_a_bug_is_not_played_again() -> None:
     with pytest.raises(KeyboardInterrupt):
         await play(Answers(KeyboardInterrupt()))
+    agent = Answers(LookupError("a bug"))
+    await play(agent, max_retries=3)
+    assert agent.asked == 1
 
 
 @pytest.mark.parametrize(("max_retries", "asked", "has_error"), [(0, 1, True), (1, 2, True), (2, 5, False), (3, 5, False)])
@@ -116,12 +113,6 @@ async def test_an_episode_is_played_again_and_scored_once(max_retries: int, aske
     agent, scored = Answers(InfraError("one"), InfraError("two"), "yes"), []
     played = await play(agent, max_retries=max_retries, scored=scored)
     assert (agent.asked, played.state["error"] is not None, len(scored)) == (asked, has_error, 1)
-
-
-async def test_what_will_not_go_away_is_not_played_again() -> None:
-    agent = Answers(LookupError("a bug"))
-    await play(agent, max_retries=3)
-    assert agent.asked == 1
 
 
 async def test_each_turn_keeps_the_version_that_answered() -> None:
@@ -134,7 +125,7 @@ async def test_each_turn_keeps_the_version_that_answered() -> None:
     assert all("policy_version" not in step["extras"] for step in unversioned.state["trajectory"])
 
 
-async def test_what_begin_raises_stops_the_run() -> None:
+async def test_what_begin_raises_stops_the_run_and_a_task_that_cannot_begin_its_rollout() -> None:
     def broken(env: Any) -> Any:
         raise LookupError("set up wrong")
 
@@ -142,9 +133,6 @@ async def test_what_begin_raises_stops_the_run() -> None:
     player = StepPlayer(StepPlayerConfig(broken, "train", lambda *_: 0, FailureRewards(seat, "train")), Replica(seat, seat))
     with pytest.raises(LookupError, match="set up wrong"):
         await player.play(GroupJob(Example(0, 0, 1), [0]), 0)
-
-
-async def test_a_task_that_cannot_begin_is_a_failed_rollout() -> None:
     seat = Talk(dataset=ROWS)
     config = StepPlayerConfig(lambda env: Answers("yes"), "train", lambda *_: 0, FailureRewards(seat, "train"))
     played = await StepPlayer(config, Replica(seat, seat)).play(GroupJob(Example(9, 9, 1), [0]), 0)

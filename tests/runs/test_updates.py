@@ -80,9 +80,15 @@ async def test_on_policy_groups_begin_when_they_are_waited_for_and_then_as_many_
     assert ahead[1].done()
 
 
-async def test_without_a_limit_every_group_may_begin() -> None:
+async def test_without_a_limit_every_group_may_begin_and_a_pause_that_is_over_waits_no_longer() -> None:
     updates = PolicyUpdates(Policy(None), None, "continue")
     assert all([(await under_way(updates.begin(place))).done() for place in range(9)])
+    updates = PolicyUpdates(Policy(), None, "continue")
+    with updates.asking():
+        pause = await under_way(updates.pause())
+        updates.resume()
+        await settle()
+        assert pause.done()
 
 
 @pytest.mark.parametrize(("on_update", "waits_for"), [("continue", {"asking"}), ("finish", {"playing"}), ("drop", {"asking"})])
@@ -100,15 +106,6 @@ async def test_a_pause_waits_for_what_is_under_way(on_update: OnUpdate, waits_fo
     updates.resume()
     await settle()
     assert resumed.done()
-
-
-async def test_a_pause_that_is_over_waits_no_longer() -> None:
-    updates = PolicyUpdates(Policy(), None, "continue")
-    with updates.asking():
-        pause = await under_way(updates.pause())
-        updates.resume()
-        await settle()
-        assert pause.done()
 
 
 @pytest.mark.parametrize(("on_update", "is_held"), [("continue", True), ("drop", True), ("finish", False)])

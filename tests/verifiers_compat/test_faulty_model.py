@@ -119,13 +119,6 @@ def check_complete(results: Any, path: Path, count: int) -> None:
     assert load_results(path)["metadata"]["avg_error"] == results["metadata"]["avg_error"]
 
 
-async def cancelled(run: asyncio.Task[Any]) -> None:
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
 @pytest.mark.parametrize("count", COUNTS)
 async def test_each_fault_is_the_error_of_one_rollout(count: int, tmp_path: Path) -> None:
     alive: list[int] = []
@@ -161,73 +154,6 @@ async def test_repeated_requests_and_rollouts_get_every_answer_and_count_once(co
         assert server.faults_given.keys() == CAUSES.keys()
     check_complete(results, tmp_path, count)
     assert [(row["reward"], row["num_turns"]) for row in results["outputs"]] == [(1.0, 2.0)] * count
-
-
-async def test_an_episodes_deadline_ends_what_hangs(tmp_path: Path) -> None:
-    def hangs(request: ModelRequest) -> str | None:
-        return "hung" if number_of(request) % 20 == 0 else None
-
-    with ModelServer({"m": adds}, faults=hangs) as server:
-        results = await generated(with_tool(60, timeout_seconds=1.0), config(server), tmp_path, 60)
-    check_complete(results, tmp_path, 60)
-    late = {row["example_id"] for row in results["outputs"] if row["stop_condition"] == "timeout_reached"}
-    assert {0, 20, 40} <= late < set(range(60))
-    for row in results["outputs"]:
-        assert row["error"] is None
-        assert row["reward"] == float(row["example_id"] not in late)
-
-
-async def test_a_run_that_was_cancelled_half_way_goes_on(tmp_path: Path) -> None:
-    count = 80
-    half = asyncio.Event()
-
-    def watch(outputs: Any, new: Any, metadata: Any) -> None:
-        if len(outputs) >= count // 2:
-            half.set()
-
-    faults = FaultOfQuestion(once=True, without="empty_reply")
-    with ModelServer({"m": adds}, faults=faults, keep_requests=10 * count) as server:
-        client = config(server, timeout=1.0)
-        options: dict[str, Any] = {"max_concurrent": AT_ONCE, "results_path": tmp_path, "on_progress": watch}
-        run = asyncio.create_task(with_tool(count).generate(questions(count), client, "m", **options))
-        await half.wait()
-        await cancelled(run)
-        rows = load_results(tmp_path)["outputs"]
-        finished = {row["example_id"]: row for row in rows}
-        assert count // 2 <= len(rows) == len(finished) < count
-        asked_before = server.num_requests
-
-        results = await generated(with_tool(count), client, tmp_path, count)
-        asked = {request.body["messages"][0]["content"] for request in server.requests if request.number > asked_before}
-    check_complete(results, tmp_path, count)
-    assert results["metadata"]["avg_reward"] == 1.0
-    assert asked == {f"{number}+{number}" for number in range(count) if number not in finished}
-    assert all(results["outputs"][number]["timing"] == row["timing"] for number, row in finished.items())
-
-
-async def test_a_rate_limited_request_holds_up_no_other(tmp_path: Path) -> None:
-    count = 20
-    limited: list[int] = []
-    others_done = asyncio.Event()
-
-    def policy(request: ModelRequest) -> Any:
-        if number_of(request) == 0 and not limited:
-            limited.append(request.number)
-            raise RequestRefused(429, "wait a minute", headers={"Retry-After": "60"})
-        return adds(request)
-
-    def watch(outputs: Any, new: Any, metadata: Any) -> None:
-        if len(outputs) == count - 1:
-            others_done.set()
-
-    with ModelServer({"m": policy}) as server:
-        options: dict[str, Any] = {"max_concurrent": 2, "results_path": tmp_path, "on_progress": watch}
-        run = asyncio.create_task(with_tool(count).generate(questions(count), config(server), "m", **options))
-        async with asyncio.timeout(SECONDS / 2):
-            await others_done.wait()
-        assert server.num_requests == 1 + 2 * (count - 1)  # the limited one obeys and still waits
-        await cancelled(run)
-    assert [row["example_id"] for row in load_results(tmp_path)["outputs"]] == list(range(1, count))
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -138,17 +138,6 @@ async def test_what_is_written_to_an_earlier_message_is_in_the_next_prompt_and_n
     assert len(converted) == 1
 
 
-async def test_each_turn_converts_what_is_new(client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]) -> None:
-    conversation = episode()
-    for _ in range(6):
-        converted.clear()
-        known = len(server.bodies[-1]["messages"]) if server.bodies else 0
-        await client.get_response(conversation.copy(), "m")
-        assert converted == conversation[known:]
-        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in conversation]
-        taking_turns(conversation, 1)
-
-
 async def test_branches_and_rewritten_histories_show_what_they_are(
     client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]
 ) -> None:
@@ -169,22 +158,6 @@ async def test_branches_and_rewritten_histories_show_what_they_are(
         assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in prompt]
 
 
-async def test_a_message_that_several_conversations_share_shows_its_edit_in_each(
-    client: OpenAIChatCompletionsClient, server: CannedServer
-) -> None:
-    shared = vf.UserMessage([{"type": "text", "text": "go on"}])
-    conversations = [[vf.UserMessage(f"question {number}"), vf.AssistantMessage("so"), shared] for number in range(3)]
-    for turn in range(3):
-        for conversation in conversations:
-            conversation += [vf.AssistantMessage(f"turn {turn}"), shared]
-            await client.get_response(conversation, "m")
-    shared.forget_converted()  # as a run does once a rollout that has it is written
-    shared["content"][0]["text"] = "go on!"
-    for conversation in conversations:
-        await client.get_response(conversation, "m")
-        assert [message["content"] for message in server.bodies[-1]["messages"][2::2]] == [[{"type": "text", "text": "go on!"}]] * 4
-
-
 async def test_raw_messages_among_known_ones(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
     conversation = episode()
     await client.get_response(conversation, "m")
@@ -193,16 +166,6 @@ async def test_raw_messages_among_known_ones(client: OpenAIChatCompletionsClient
     assert server.bodies[-1]["messages"][-3:] == [{"role": "user", "content": "go on"}, *raw[-2:]]
     with pytest.raises(vf.Error, match=r"messages\[6\]"):
         await client.get_response([*conversation, {"role": "nobody"}], "m")  # type: ignore[list-item]
-
-
-async def test_audio_in_an_old_message_is_sent_until_it_is_taken_away(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
-    conversation = [vf.UserMessage([AUDIO]), vf.AssistantMessage("so"), vf.UserMessage("go on")]
-    for _ in range(3):
-        await client.get_response(conversation, "m")
-        taking_turns(conversation, 1)
-    conversation[0]["content"].pop()
-    await client.get_response(conversation, "m")
-    assert [body["messages"][0]["content"] for body in server.bodies] == [[AUDIO], [AUDIO], [AUDIO], []]
 
 
 async def test_a_part_that_several_messages_share_shows_its_edit_in_each(
@@ -222,16 +185,6 @@ async def test_a_part_that_several_messages_share_shows_its_edit_in_each(
     assert [shown[0]["content"][0]["text"], shown[2]["content"][0]["text"]] == ["short", "short"]
     assert [shown[at]["tool_calls"][0]["function"]["arguments"] for at in (1, 3)] == ['{"at": 1}', '{"at": 1}']
     assert converted == conversation[:4]
-
-
-async def test_parts_that_were_taken_out_are_in_no_prompt(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
-    conversation = episode()
-    await client.get_response(conversation, "m")
-    taken_out = conversation[3]["content"]
-    conversation[3]["content"] = copy.deepcopy(taken_out)
-    taken_out[0].text = "changed"
-    await client.get_response(conversation, "m")
-    assert server.bodies[1]["messages"] == server.bodies[0]["messages"]
 
 
 # What is inside
@@ -314,11 +267,6 @@ async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAI
         assert [each() for each in gone] == [None] * 3
     finally:
         gc.enable()
-
-
-def test_setdefault_on_a_tool_call_knows_both_spellings() -> None:
-    call = vf.ToolCall(id="c1", name="look", arguments="{}")
-    assert (call.setdefault("name", "see"), call.name, call.setdefault("extra", [1]), call["extra"]) == ("look", "look", [1], [1])
 
 
 def test_content_parts_hold_documented_sources() -> None:

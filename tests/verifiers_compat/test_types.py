@@ -194,31 +194,6 @@ def test_a_response_comes_back_from_json() -> None:
         vf.Response.model_validate({"id": "r"})
 
 
-async def test_a_client_that_knows_no_usage() -> None:
-    class Silent(vf.Client[Any, Any, Any, Any]):
-        def setup_client(self, config: Any) -> Any:
-            return None
-
-        async def to_native_prompt(self, messages: Any) -> Any:
-            return messages, {}
-
-        async def to_native_tool(self, tool: Any) -> Any:
-            return tool
-
-        async def get_native_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> Any:
-            return "yes"
-
-        async def raise_from_native_response(self, response: Any) -> None:
-            pass
-
-        async def from_native_response(self, response: Any) -> vf.Response:
-            message = vf.ResponseMessage(content=response, finish_reason="stop", is_truncated=False)
-            return vf.Response(id="", created=0, model="m", message=message)
-
-    [output] = (await vf.SingleTurnEnv(dataset=[{"question": "q"}]).evaluate(Silent(object()), "m"))["outputs"]
-    assert (output["error"], output["completion"][0]["content"]) == (None, "yes")
-
-
 def test_timings_are_read_by_item_too() -> None:
     timing = vf.RolloutTiming(start_time=1.0)
     timing.generation["start"], timing.generation["end"] = 1.0, 3.0  # type: ignore[index]
@@ -291,15 +266,6 @@ def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothi
 def look(at: int) -> str:
     """Look."""
     return "seen"
-
-
-async def test_older_results_had_states_and_say_what_to_ask_for() -> None:
-    results = await vf.SingleTurnEnv(dataset=[{"question": "?"}]).evaluate(Model(), "m", state_columns=["trajectory_id"])
-    assert results["reward"] == [0.0]
-    assert results["outputs"][0]["trajectory_id"]
-    for ask in (lambda: results["state"], lambda: results.state):
-        with pytest.raises((KeyError, AttributeError), match=r"ask for what you need of them with state_columns=\["):
-            ask()
 
 
 def test_older_names_of_timings_are_milliseconds() -> None:

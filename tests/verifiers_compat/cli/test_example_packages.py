@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import verifiers_compat as vf
 from tests.models import calling
 from verifiers_compat.cli.packages.check import check_target
 from verifiers_compat.cli.packages.targets import open_target
@@ -84,32 +82,3 @@ def test_they_can_be_installed(name: str, module: str, workspace: Path, monkeypa
         assert target.root.joinpath(*module.split("/")).is_file()
         assert check_target(target).is_complete
     assert requirements_of(wheel).name == name.replace("_", "-")
-
-
-@pytest.mark.usefixtures("importable")
-def test_the_taskset_takes_its_configuration_and_can_be_stepped() -> None:
-    env: Any = vf.load_environment("price-list", config={"taskset": {"num_tasks": 2, "max_fruits": 1}, "harness": {"max_turns": 3}})
-    assert (len(env.get_dataset()), env.harness.max_turns) == (2, 3)
-    observation, info = env.reset(seed=0)
-    [tool] = info["tools"]
-    assert list(tool["function"]["parameters"]["properties"]) == ["fruit"]
-    fruit = observation[-1]["content"].removesuffix("?").partition(": ")[2]
-    observation, *_ = env.step(calling(("price", {"fruit": fruit})))
-    outcome = env.step(f"Together: {observation[-1]['content']}")
-    assert (outcome.reward, outcome.terminated, outcome.info["metrics"]) == (1.1, True, {"correct": 1.0, "frugal": 1.0, "lookups": 1.0})
-    with pytest.raises(ValueError, match="max_fruit"):
-        vf.load_environment("price-list", config={"taskset": {"max_fruit": 1}})
-    env.close()
-
-
-@pytest.mark.usefixtures("importable")
-def test_the_model_of_a_command_is_whoever_steps_the_environment() -> None:
-    env: Any = vf.load_environment("checked-answers", num_tasks=1)
-    observation, _ = env.reset(seed=0)
-    assert observation[-1]["content"] == "What is 7 + 13?"
-    observation, reward, terminated, *_ = env.step("21")
-    assert (observation[-1]["content"], reward, terminated) == ("Check this, and end with the right number.", 0.0, False)
-    outcome = env.step("It is 20.")
-    assert (outcome.reward, outcome.terminated, outcome.info["stop_condition"]) == (1.0, True, "command_completed")
-    assert json.loads(json.dumps(env.state["command"]))["stdout"] == "It is 20.\n"
-    env.close()

@@ -42,22 +42,6 @@ def test_callbacks_are_told_what_the_documents_say() -> None:
     assert counts == [1, 1, 1, 1]
 
 
-def test_metadata_that_a_callback_keeps_stay_those_of_their_moment() -> None:
-    kept: list[tuple[list[float], Mapping[str, Any]]] = []
-    four().evaluate_sync(
-        Model(),
-        "m",
-        num_examples=2,
-        rollouts_per_example=2,
-        max_concurrent=1,
-        on_progress=lambda outputs, new, metadata: kept.append(([row["reward"] for row in outputs], metadata)),
-    )
-    for rewards, metadata in [kept[-1], kept[0]]:  # the newest first, so that the older ones come after it
-        assert metadata["avg_reward"] == sum(rewards) / len(rewards)
-        assert metadata["avg_metrics"]["num_turns"] == 1.0
-        assert metadata["num_examples"] == 2
-
-
 def test_callbacks_read_running_means_and_cannot_end_a_run(caplog: pytest.LogCaptureFixture) -> None:
     means: list[tuple[float, float, int]] = []
 
@@ -81,13 +65,6 @@ def test_examples_with_more_rollouts_than_others_are_told_in_the_documented_orde
         *[(0, "a"), (1, "b"), (2, None), (0, "c")]
     ]
     assert [[task["example_id"] for task in group] for group in left] == [[0, 0], [1], [2]]
-
-
-def test_a_callback_in_place_of_the_bar_and_a_list_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
-    told: list[int] = []
-    for callbacks in (lambda *each: told.append(1), [lambda *each: told.append(2), lambda *each: told.append(3)], []):
-        four().evaluate_sync(Model(), "m", num_examples=1, on_progress=callbacks)
-    assert told == [1, 2, 3]
 
 
 def test_means_may_be_asked_for_from_the_beginning_again() -> None:

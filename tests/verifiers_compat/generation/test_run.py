@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import weakref
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,8 @@ import pytest
 
 import verifiers_compat as vf
 import vfgym
-from tests.verifiers_compat.environments import ROW, ROWS, Talk, four, right, single
-from tests.verifiers_compat.models import Counting, Model, evaluated, response
+from tests.verifiers_compat.environments import ROW, ROWS, Talk, four, right
+from tests.verifiers_compat.models import Counting, Model
 from vfgym.errors import ConfigurationError
 from vfgym.results import load_results, summarize
 from vfgym.testing import ScriptedClient
@@ -34,59 +32,6 @@ def test_outputs_stand_in_order_of_example_and_rollout_and_metadata_sums_them_up
     expected = {"model": "model-1", "num_examples": 4, "rollouts_per_example": 2, "avg_reward": 0.25, "avg_error": 0.0}
     assert {key: metadata[key] for key in expected} == expected
     assert metadata["pass_at_k"] == {"1": 0.25, "2": 0.25}
-
-
-def test_rows_with_one_example_id_are_a_group_and_rows_without_are_not() -> None:
-    sizes: list[int] = []
-
-    def together(states: list[vf.State]) -> list[float]:
-        sizes.append(len(states))
-        return [float(len(states))] * len(states)
-
-    env = vf.SingleTurnEnv(dataset=ROWS, rubric=vf.Rubric(together))
-    rows = [{"question": "a", "example_id": 7}, {"question": "b"}, {"question": "c", "example_id": 7}, {"question": "d", "example_id": 0}]
-    outputs = env.generate_sync(rows, Model(), "m")["outputs"]
-    assert sorted(sizes) == [1, 1, 2]
-    assert [(output["example_id"], output["prompt"][0]["content"], output["reward"]) for output in outputs] == [
-        (0, "d", 1.0),
-        (1, "b", 1.0),
-        (7, "a", 2.0),
-        (7, "c", 2.0),
-    ]
-
-
-def test_ids_of_other_kinds_keep_their_groups() -> None:
-    env = four()
-    rows = [{"question": text, "example_id": key} for text, key in (("a", "x"), ("b", 5.0), ("c", "x"), ("d", 5.0))]
-    outputs = env.generate_sync(rows, Model(), "m", state_columns=["input"])["outputs"]
-    assert [(output["example_id"], output["rollout"], output["prompt"][0]["content"]) for output in outputs] == [
-        (0, 0, "a"),
-        (0, 1, "c"),
-        (5, 0, "b"),
-        (5, 1, "d"),
-    ]
-    assert outputs[0]["input"]["src_id"] == "x"
-
-
-def test_a_group_is_scored_while_others_still_play() -> None:
-    release = asyncio.Event()
-
-    class Slow(Model):
-        async def get_response(self, prompt: Any, *args: Any, **kwargs: Any) -> vf.Response:
-            if prompt[-1].content == "question 0":
-                await release.wait()
-            return response("1")
-
-    scored: list[int] = []
-
-    def on_progress(outputs: list[Any], new: list[Any], metadata: Mapping[str, Any]) -> None:
-        scored.extend(output["example_id"] for output in new)
-        if len(scored) == 3:
-            release.set()
-
-    four().evaluate_sync(Slow(), "m", on_progress=on_progress)
-    assert scored[-1] == 0
-    assert sorted(scored) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("independent", [False, True])
@@ -132,39 +77,6 @@ def test_a_repeated_rollout_starts_from_a_fresh_task(monkeypatch: pytest.MonkeyP
     output = env.evaluate_sync(client, "m", max_retries=1)["outputs"][0]
     assert output["error"] is None
     assert [message["content"] for message in output["prompt"]] == ["q", "more"]
-
-
-async def test_what_an_own_rollout_raises_is_its_output_when_the_retries_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
-
-    class Down(vf.SingleTurnEnv):
-        async def rollout(self, *args: Any, **kwargs: Any) -> vf.State:
-            raise vf.SandboxError("always down")
-
-    (output,) = (await Down(dataset=[ROW]).evaluate(Model(), "m", max_retries=1))["outputs"]
-    assert (output["error"]["error"], output["reward"]) == ("SandboxError", 0.0)
-
-
-async def test_an_unexpected_exception_ends_one_rollout_only() -> None:
-    cleaned: list[str] = []
-
-    class Buggy(Talk):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            assert state["answer"] != "1", "a bug"
-            return await super().env_response(messages, state)
-
-        @vf.cleanup
-        async def note(self, state: vf.State) -> None:
-            cleaned.append(state["answer"])
-
-    env = Buggy(dataset=[{"question": "?", "answer": str(number)} for number in range(3)], max_turns=2)
-    outputs = await evaluated(env, "a", "b", rollouts_per_example=2)
-    assert [output["error"] and output["error"]["error"] for output in outputs] == [None, None, *["AssertionError"] * 2, None, None]
-    assert "a bug" in outputs[2]["error"]["error_chain_repr"]
-    assert {output["stop_condition"] for output in outputs if output["error"] is None} == {"max_turns_reached"}
-    assert Counter(cleaned) == {"0": 2, "1": 2, "2": 2}
-    with pytest.raises(AssertionError, match="a bug"):
-        await env.evaluate(ScriptedClient(["a", "b"]), "m", strict=True)
 
 
 def test_a_row_that_cannot_be_read_is_the_error_of_its_rollouts(tmp_path: Path) -> None:
@@ -224,13 +136,6 @@ def test_what_is_wrong_with_a_task_or_an_update_is_the_error_of_its_rollout(kind
         Broken(rows=ROWS[:1]).evaluate_sync(Model(), "m", strict=True)
 
 
-@pytest.mark.parametrize("kind", [Unbegun, OwnLoop])
-def test_an_infrastructure_that_was_not_there_at_first_is_asked_again(kind: type[Unbegun], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfgym.runs.retries._FIRST_WAIT", 0.0)
-    outputs = kind(vf.InfraError("down")).evaluate_sync(Model(lambda number, state: "2"), "m", max_retries=1)["outputs"]
-    assert [(output["error"], output["reward"]) for output in outputs] == [(None, 0.0), (None, 0.0), (None, 1.0), (None, 0.0)]
-
-
 async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:
     class Unscorable(vf.Rubric):
         def group_scoring_steps(self, states: list[vf.State]) -> Any:
@@ -241,50 +146,6 @@ async def test_strict_raises_what_scoring_raises_too(tmp_path: Path) -> None:
     assert "a bug of the rubric" in str(outputs[0]["error"])
     with pytest.raises(ZeroDivisionError, match="a bug of the rubric"):
         await env.evaluate(Model(), "m", strict=True, results_path=tmp_path)
-
-
-async def test_a_cancelled_run_ends_when_its_rollouts_have_cleaned_up_and_its_games_are_closed(tmp_path: Path) -> None:
-    """In that order, and what was finished is on disk."""
-    ended: list[str] = []
-    waits = asyncio.Event()
-
-    class Arcade(vf.SingleTurnEnv):
-        async def setup_state(self, state: vf.State) -> Any:
-            state.session = state.session or "a game"
-            return await super().setup_state(state)
-
-        @vf.cleanup
-        async def leave(self, state: vf.State) -> None:
-            await asyncio.sleep(0.02)
-            ended.append("cleanup")
-
-        async def close_session(self, session: Any) -> None:
-            await asyncio.sleep(0.02)
-            ended.append("closed")
-
-    class Slow(Model):
-        async def get_response(self, *args: Any, **kwargs: Any) -> vf.Response:
-            if kwargs["state"]["example_id"] < 2:
-                return response("1")
-            try:
-                waits.set()
-                await asyncio.Event().wait()
-            finally:
-                await asyncio.sleep(0.05)
-                ended.append("model")
-            raise AssertionError
-
-    env = Arcade(dataset=ROWS, rubric=vf.Rubric(right))
-    run = asyncio.create_task(env.evaluate(Slow(), "m", max_concurrent=1, results_path=tmp_path))
-    await waits.wait()
-    assert ended == ["cleanup", "cleanup"]
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert ended == ["cleanup", "cleanup", "model", "cleanup", "closed"]
-    results = load_results(tmp_path)
-    assert [(row["example_id"], row["reward"]) for row in results["outputs"]] == [(0, 0.0), (1, 1.0)]
-    assert results["metadata"]["avg_reward"] == 0.5
 
 
 async def test_states_are_let_go_once_their_rows_are_made() -> None:
@@ -340,16 +201,6 @@ def test_results_are_saved_and_a_second_run_goes_on_where_the_first_was(tmp_path
     assert [line.partition(" ")[0] for line in lines] == ["results"]
 
 
-@pytest.mark.parametrize(
-    "changed", [{"sampling_args": {"temperature": 1.0}}, {"model": "other"}, {"rollouts_per_example": 2}, {"num_examples": 1}]
-)
-async def test_a_directory_belongs_to_one_run(changed: dict[str, Any], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"model": "m", "sampling_args": {"temperature": 0.0}, "results_path": tmp_path}
-    await single(ROW, ROW).evaluate(ScriptedClient(["x"]), **options)
-    with pytest.raises(ValueError, match=next(iter(changed))):
-        await single(ROW, ROW).evaluate(ScriptedClient(["x"]), **{**options, **changed})
-
-
 def brief(completion: Any) -> float:
     return float(len(completion) < 2)
 
@@ -382,12 +233,6 @@ def test_failed_rows_are_marked_and_count_with_their_rewards(tmp_path: Path) -> 
     summary = summarize(tmp_path)
     assert summary == {name: metadata[name] for name in summary}
     assert load_results(tmp_path)["outputs"][2]["failed"]
-
-
-def test_a_reward_function_with_a_weight_that_raises_is_a_mark_too() -> None:
-    results = environment(vf.Rubric(funcs=[careless])).evaluate_sync(Model(lambda number, state: "x"), "m")
-    assert [row["failed"] for row in results["outputs"]] == [True, False, False, False]
-    assert results["metadata"]["avg_reward"] == (0.0 + 1.0 + 1 / 2 + 1 / 3) / 4
 
 
 def test_the_core_counts_what_it_goes_on_with(tmp_path: Path) -> None:

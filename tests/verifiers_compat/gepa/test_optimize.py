@@ -16,22 +16,18 @@ from tests.interruptions import ctrl_c
 from tests.verifiers_compat.environments import asking
 from tests.verifiers_compat.gepa.planted import (
     NUM_ROLLOUTS,
-    ROWS,
     SMALL,
     START,
     WRITTEN,
     asked,
     doubles,
-    is_formatted,
     player,
     serve,
-    writer,
 )
 from verifiers_compat.gepa import OptimizedPrompt, optimize_prompt
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.messages import content_text
 from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, scripted
-from vfgym.results import ResultsError, load_results
 
 
 def improve(server: ModelServer, env: Any = None, **kwargs: Any) -> OptimizedPrompt:
@@ -51,32 +47,6 @@ def test_the_score_rises() -> None:
     assert (result.calls, result.failed_calls, result.is_finished) == (NUM_ROLLOUTS, 0, True)
     assert env.system_prompt == START
     assert env.get_dataset()[0]["prompt"][0]["content"] == START
-
-
-async def test_it_runs_in_a_thread_beside_an_event_loop() -> None:
-    with serve() as server:
-        assert (await asyncio.to_thread(improve, server)).best.score == 1.0
-
-
-def test_what_is_written_says_what_came_of_it(tmp_path: Path) -> None:
-    with serve() as server:
-        improve(server, run_dir=tmp_path / "run", sampling_args={"temperature": 0.5})
-    run = tmp_path / "run"
-    report = json.loads((run / "report.json").read_text())
-    assert {name: report[name] for name in ("model", "reflection_model", "start_score", "best_score", "calls", "max_calls")} == {
-        **{"model": "player", "reflection_model": "writer", "start_score": 0.0, "best_score": 1.0},
-        **{"calls": NUM_ROLLOUTS, "max_calls": 40},
-    }
-    assert (report["is_finished"], report["best_candidate"], report["sampling_args"]) == (True, 1, {"temperature": 0.5})
-    assert [(each["prompt"], each["parents"], each["scores"]) for each in report["candidates"]] == [
-        (START, [], [0.0] * 4),
-        (WRITTEN, [0], [1.0] * 4),
-    ]
-    assert (run / "best_prompt.txt").read_text() == WRITTEN
-    assert "| 1 (best) | 0 | 1.000 | 14 |" in (run / "report.md").read_text()
-    evaluations = [load_results(path)["outputs"] for path in sorted((run / "evaluations").iterdir())]
-    assert [len(rows) for rows in evaluations] == [4, 3, 3, 4]
-    assert {row["prompt"][0]["content"] for row in evaluations[-1]} == {WRITTEN}
 
 
 # Going on
@@ -137,27 +107,6 @@ def test_the_same_seed_makes_the_same_choices() -> None:
     assert seen[0] == seen[1] != seen[2]
 
 
-def test_other_examples_are_refused(tmp_path: Path) -> None:
-    with serve() as server:
-        improve(server, run_dir=tmp_path)
-        with pytest.raises(ConfigurationError, match=r"none of its 4 rows belongs to a task of this run"):
-            improve(server, doubles(rows=[{**row, "answer": "0"} for row in ROWS]), run_dir=tmp_path)
-        assert server.num_requests == NUM_ROLLOUTS + 1
-
-
-def test_a_directory_is_that_of_one_run_at_a_time(tmp_path: Path) -> None:
-    """Also where two processes start the same run: the second would pay for what the first one does."""
-
-    def begins_again(request: ModelRequest) -> str:
-        with pytest.raises(ResultsError, match="another run is writing its results to"):
-            improve(server, run_dir=tmp_path)
-        return writer(request)
-
-    with serve(writer=lambda request: asyncio.to_thread(begins_again, request)) as server:
-        assert improve(server, run_dir=tmp_path).best.score == 1.0
-        assert improve(server, run_dir=tmp_path).best.score == 1.0
-
-
 # What goes wrong
 
 
@@ -208,22 +157,6 @@ def test_keys_are_not_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 # What the reflecting model is shown
 
 
-def test_state_columns_are_shown_to_the_reflecting_model() -> None:
-    def explains(completion: vf.Messages, answer: str, state: vf.State) -> float:
-        score = is_formatted(completion, answer)
-        state["feedback"] = "good" if score else "The answer stands between no tags."
-        return score
-
-    explains.__name__ = "is_formatted"
-
-    def reads(request: ModelRequest) -> str:
-        assert content_text(request.messages[0]["content"]).count("The answer stands between no tags.") == 3
-        return writer(request)
-
-    with serve(writer=reads) as server:
-        assert improve(server, doubles(rubric=vf.Rubric(explains)), state_columns=["feedback"]).best.score == 1.0
-
-
 def test_what_does_not_fit_is_said() -> None:
     """Before anybody is asked."""
     with serve() as server:
@@ -235,17 +168,6 @@ def test_what_does_not_fit_is_said() -> None:
             with pytest.raises(ConfigurationError, match=message):
                 improve(server, **given)
         assert server.num_requests == 0
-
-
-def test_the_run_of_other_settings_is_refused(tmp_path: Path) -> None:
-    """Those of the environment, those of the run, and the prompt that it begins with."""
-    with serve() as server:
-        improve(server, run_dir=tmp_path)
-        num_requests = server.num_requests
-        for changed in ({"seed": 3}, {"system_prompt": "Go."}, {"num_train": 3}, {"env": doubles(env_id="mine")}):
-            with pytest.raises(ConfigurationError, match="holds another run: "):
-                improve(server, run_dir=tmp_path, **changed)
-        assert server.num_requests == num_requests
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

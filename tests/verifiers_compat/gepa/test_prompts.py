@@ -18,8 +18,6 @@ from verifiers_compat.gepa.prompts import PromptCheck, current_prompt, has_syste
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelRequest, scripted
 
-CONCAT = {"system_prompt_merge": "concat"}
-
 
 def conversation(row: dict[str, str], system: str | None = START, role: str = "system") -> dict[str, Any]:
     said = [{"role": role, "content": system}] if system else []

@@ -84,16 +84,6 @@ async def test_a_subclass_sets_its_lists() -> None:
     assert await reward_and_metrics(Own()) == (50.0, {"hundred": 100.0})
 
 
-async def test_writes_after_the_environment_was_made_count() -> None:
-    rubric = vf.Rubric([one])
-    env = vf.SingleTurnEnv(dataset=[{"question": "q"}], rubric=rubric)
-    rubric.weights[0] = 3.0
-    rubric.funcs.append(ten)
-    rubric.weights.append(1.0)
-    [output] = (await env.evaluate(Model(lambda number, state: "x"), "m"))["outputs"]
-    assert output["reward"] == 13.0
-
-
 def test_a_list_that_was_taken_goes_on_telling() -> None:
     rubric = vf.Rubric([one])
     funcs, weights = rubric.funcs, rubric.weights
@@ -111,11 +101,6 @@ def test_a_copy_has_lists_of_its_own(twin_of: Callable[[Any], Any]) -> None:
     twin.weights[1] = 7.0
     assert [function.weight for function in twin.functions] == [0.5, 7.0]
     assert [function.weight for function in rubric.functions] == [0.5, 1.0]
-
-
-def test_a_group_takes_a_parser() -> None:
-    parser = vf.XMLParser(["answer"])
-    assert vf.RubricGroup([vf.Rubric()], parser=parser).parser is parser
 
 
 async def test_a_cleanup_handler_is_called_with_the_scored_state() -> None:
@@ -144,19 +129,6 @@ async def test_what_is_refused_does_not_stay(write: Callable[[vf.Rubric], Any]) 
     assert (rubric.funcs, rubric.weights) == ([one], [0.5])
     rubric.funcs.append(ten)
     assert await reward_and_metrics(rubric) == (10.5, {"one": 1.0, "ten": 10.0})
-
-
-async def test_group_functions_are_known_by_their_arguments() -> None:
-    def annotated(scores: Any = None) -> list[float]:  # a string: this module has postponed annotations
-        return [1.0, 2.0]
-
-    def one(completion: Any) -> list[float]:
-        return [1.0]
-
-    assert vf.Rubric(annotated).has_group_rewards
-    assert not vf.Rubric(one).has_group_rewards
-    outputs = await evaluated(single(rubric=vf.Rubric(annotated)), "x", rollouts_per_example=2)
-    assert [output["reward"] for output in outputs] == [1.0, 2.0]
 
 
 async def test_parsers_that_never_call_their_base() -> None:

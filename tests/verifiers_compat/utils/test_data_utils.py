@@ -69,12 +69,6 @@ def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptur
     assert (unchanged[0]["prompt"], unchanged[0]["question"]) == (own[1:], "ignored")
 
 
-def test_multimodal_examples_keep_their_parts() -> None:
-    shots = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}, {"role": "assistant", "content": "2"}]
-    rows = format_dataset(_dataset({"question": "2+2?"}), few_shot=shots)
-    assert rows[0]["prompt"] == [*shots, {"role": "user", "content": "2+2?"}]
-
-
 def test_a_text_stands_beside_parts_and_numbers_stay_text() -> None:
     prompt = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}]
     rows = format_dataset(_dataset({"prompt": prompt}), "42")

@@ -52,14 +52,6 @@ def test_a_text_is_one_text_message() -> None:
     assert normalize_messages("Once upon") == [TextMessage("Once upon")]
 
 
-def test_messages_can_be_written_to() -> None:
-    """Environments shorten earlier messages in place."""
-    message = normalize_messages([{"role": "user", "content": "long"}])[0]
-    message["content"] = "short"
-    message.content += "er"
-    assert message == {"role": "user", "content": "shorter"}
-
-
 @pytest.mark.parametrize(
     ("call", "expected"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
 import re
 import sys
@@ -12,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 import verifiers_compat as vf
@@ -52,21 +50,6 @@ def test_an_abbreviated_summary_has_no_single_values(vf_eval: VfEval, server: Mo
     assert "full-screen" not in done.err
     assert "reward: avg - 0.000" in done.out
     assert not [line for line in done.out.splitlines() if line.startswith(("r1:", "Timing:", "--- Example"))]
-
-
-def test_what_asks_for_a_full_screen_runs_and_is_told_what_there_is(vf_eval: VfEval, server: ModelServer) -> None:
-    done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "1", "-r", "1", "--fullscreen")
-    assert (done.code, "reward: avg - 1.000" in done.out) == (0, True)
-    assert "note: there is no full-screen display" in done.err
-    assert "vf-tui" in done.err
-
-
-def test_an_unknown_model_stops_the_evaluation(vf_eval: VfEval, server: ModelServer) -> None:
-    done = vf_eval("yes-no", "-m", "nobody", "-b", server.openai_url, "-n", "2", "-r", "20", "-c", "3")
-    assert done.code == 1
-    assert "error: yes-no: NotFoundError: Error code: 404" in done.err
-    assert "nobody" in done.err
-    assert server.num_requests <= 6
 
 
 NOWHERE = "http://127.0.0.1:1/v1"
@@ -192,84 +175,6 @@ def test_options_that_stand_in_for_others_arrive_too(vf_eval: VfEval, workspace:
         assert played()["results_path"] == Path("envs")
 
 
-def test_headers_and_keys_are_sent(vf_eval: VfEval, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "secret")
-    headers = ("--header", "X-Mine: 1", "--header", "X-More: a: b", "--header-from-state", "X-Row: example_id")
-    done = vf_eval("owner/yes-no", "-m", "yes", "-b", server.openai_url, "-k", "MY_KEY", "-n", "1", "-r", "1", "-t", "9", *headers)
-    assert done.code == 0, done.err
-    (request,) = server.requests
-    assert {name: request.headers[name] for name in ("X-Mine", "X-More", "X-Row", "Authorization")} == {
-        **{"X-Mine": "1", "X-More": "a: b", "X-Row": "0", "Authorization": "Bearer secret"},
-    }
-    assert "X-Session-ID" not in request.headers
-    assert request.body["max_completion_tokens"] == 9
-
-
-def test_results_go_where_they_are_asked_to_with_the_columns(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    """Nothing is written where nobody asks for it; else below the directory of an environment that is developed here, or the one given."""
-    arguments = (
-        "yes-no",
-        "-m",
-        "yes",
-        "-b",
-        server.openai_url,
-        "-n",
-        "2",
-        "-r",
-        "1",
-        "-a",
-        '{"answer": "no"}',
-        "-C",
-        "trajectory_id,model",
-    )
-    assert vf_eval(*arguments).code == 0
-    assert saved(workspace) == []
-    done = vf_eval(*arguments, "-s", "-o", "runs")
-    assert done.code == 0
-    (path,) = saved(workspace)
-    assert path.parent == workspace / "runs" / "evals" / "yes-no--yes"
-    assert f"Results: {path.relative_to(workspace)}" in done.out
-    results = load_results(path)
-    assert results["metadata"]["env_args"] == {"answer": "no"}
-    assert [(row["reward"], row["model"], bool(row["trajectory_id"])) for row in results["outputs"]] == [(0.0, "yes", True)] * 2
-
-
-def test_attributes_are_set_on_the_environment_once(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    (workspace / "modules" / "counted.py").write_text(
-        "import verifiers as vf\n"
-        "calls = []\n"
-        "class Env(vf.SingleTurnEnv):\n"
-        "    def set_level(self, level): calls.append(level)\n"
-        "def load_environment():\n"
-        "    return Env(dataset=[{'question': '?'}], rubric=vf.Rubric(funcs=[lambda state: float(len(calls))]))\n"
-    )
-    done = vf_eval("counted", "-m", "yes", "-b", server.openai_url, "-r", "2", "-x", '{"level": 2, "colour": 1}', "--timeout", "30")
-    assert done.code == 0, done.err
-    assert "reward: avg - 1.000" in done.out
-    assert "has no attribute 'colour' so far" in done.err
-    assert "'level'" not in done.err
-
-
-def test_a_registered_environment_needs_no_package(vf_eval: VfEval, workspace: Path) -> None:
-    with ModelServer({"right": scripted(["right"] * 50)}) as server:
-        done = vf_eval("gymnasium/CartPole-v1", "-m", "right", "-b", server.openai_url, "-n", "2", "-r", "1", "-s")
-    assert done.code == 0, done.err
-    (path,) = saved(workspace)
-    assert {row["stop_condition"] for row in load_results(path)["outputs"]} <= {"game_over", "has_final_env_response", "terminated"}
-    assert "Environment: gymnasium/CartPole-v1" in done.out
-
-
-def test_variants_of_an_endpoint_take_turns(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    with ModelServer({"yes": scripted(["yes"])}) as other:
-        places = f"{server.openai_url},{other.openai_url}"
-        rows = [f'[[endpoint]]\nendpoint_id = "both"\nmodel = "yes"\nurl = "{each.openai_url}"\nkey = "K"\n' for each in (server, other)]
-        (workspace / "endpoints.toml").write_text("".join(rows))
-        done = vf_eval("yes-no", "-m", "both", "-e", "endpoints.toml", "-n", "4", "-r", "2", "-c", "1")
-    assert done.code == 0
-    assert (server.num_requests, other.num_requests) == (4, 4)
-    assert f"Provider: {places}" in done.out
-
-
 def test_a_config_file_runs_several_evaluations(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
     (workspace / "config.toml").write_text(
         f'api_base_url = "{server.openai_url}"\nnum_examples = 1\nrollouts_per_example = 1\nsave_results = true\n'
@@ -282,61 +187,6 @@ def test_a_config_file_runs_several_evaluations(vf_eval: VfEval, server: ModelSe
     found = sorted((each["model"], each["env_args"].get("answer"), each["avg_reward"]) for each in metadata)
     assert found == [("no", "no", 1.0), ("no", "yes", 0.0), ("yes", None, 1.0)]
     assert done.out.count("--- Evaluation ---") == 3
-
-
-TYPED = '''
-"""A taskset with a typed configuration, as published ones are written."""
-
-import verifiers as vf
-import verifiers.v1 as v1
-
-
-class LevelConfig(v1.TasksetConfig):
-    level: str = "easy"
-
-
-class Levels(vf.Taskset):
-    config_type = LevelConfig
-
-    def rows(self):
-        return [{"question": f"Is this {self.config.level}?", "answer": "yes"}]
-
-    @vf.reward
-    def is_right(self, task, state) -> float:
-        return float(state["completion"][-1]["content"] == task["answer"])
-
-
-class LevelsConfig(v1.EnvConfig):
-    taskset: LevelConfig = LevelConfig()
-
-
-def load_environment(config: LevelsConfig, hint: str = "") -> vf.Env:
-    return vf.Env(Levels(config=config.taskset), vf.Harness(config=config.harness, system_prompt=hint or None))
-'''
-
-
-def test_sections_of_a_config_file_configure_taskset_and_harness(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    (workspace / "modules" / "typed_levels.py").write_text(TYPED)
-    head = f'model = "yes"\napi_base_url = "{server.openai_url}"\nrollouts_per_example = 1\nsave_results = true\noutput_dir = "runs"\n'
-    sections = '[env.taskset]\nlevel = "hard"\n[env.harness]\nsampling_args = {temperature = 0.5}\n[env.args]\nhint = "Think."\n'
-    (workspace / "run.toml").write_text(f'{head}[env]\nid = "typed-levels"\n{sections}')
-    done = vf_eval("run.toml")
-    assert done.code == 0, done.err
-    [request] = server.requests
-    assert [message["content"] for message in request.body["messages"]] == ["Think.", "Is this hard?"]
-    assert request.body["temperature"] == 0.5
-    [path] = saved(workspace)
-    args = {"hint": "Think.", "config": {"taskset": {"level": "hard"}, "harness": {"sampling_args": {"temperature": 0.5}}}}
-    assert load_results(path)["metadata"]["env_args"] == args
-    (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "typed-levels"\n[eval.taskset]\nlevle = "hard"\n')
-    done = vf_eval("run.toml")
-    assert done.code == 2
-    assert "'typed-levels' failed: config does not fit LevelsConfig: taskset.levle: there is no such field" in done.err
-    assert "Did you mean `level`" in done.err
-    (workspace / "run.toml").write_text(f'{head}[[eval]]\nenv_id = "yes-no"\n[eval.taskset]\nlevel = "hard"\n')
-    done = vf_eval("run.toml")
-    assert done.code == 2
-    assert "'yes-no' failed: its load_environment takes no config, so nobody would read taskset" in done.err
 
 
 def test_an_evaluation_that_breaks_off_does_not_stop_the_others(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
@@ -382,43 +232,6 @@ def test_a_run_that_ctrl_c_stopped_is_saved_and_resumed(vf_eval: VfEval, workspa
         assert (done.code, "there is no run to resume" in done.err) == (2, True)
         assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path)).code == 0
         assert server.num_requests == 3
-
-
-def test_the_run_with_the_same_settings_is_resumed(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    arguments = ("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "1", "-s")
-    for answer in ("yes", "no"):
-        assert vf_eval(*arguments, "-a", json.dumps({"answer": answer})).code == 0
-    for path in saved(workspace):  # as a killed run leaves it
-        rows = (path / "results.jsonl").read_text().splitlines(keepends=True)
-        (path / "results.jsonl").write_text(rows[0])
-    done = vf_eval(*arguments, "-a", '{"answer": "yes"}', "--resume")
-    assert done.code == 0, done.err
-    assert server.num_requests == 5
-    counts = {load_results(path)["metadata"]["env_args"]["answer"]: len(load_results(path)["outputs"]) for path in saved(workspace)}
-    assert counts == {"yes": 2, "no": 1}
-
-
-def test_a_finished_run_is_resumed_with_more_examples(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
-    arguments = ("yes-no", "-m", "yes", "-b", server.openai_url, "-r", "2")
-    assert vf_eval(*arguments, "-n", "1", "-s").code == 0
-    assert vf_eval(*arguments, "-n", "3", "-R").code == 0
-    assert server.num_requests == 6
-    (path,) = saved(workspace)
-    assert load_results(path)["metadata"]["num_examples"] == 3
-
-
-def test_rollouts_with_an_error_are_played_again_where_that_is_asked_for(vf_eval: VfEval, workspace: Path) -> None:
-    arguments = ("yes-no", "-m", "yes", "-n", "2", "-r", "1", "-s")
-    with ModelServer({"yes": scripted([])}) as broken:
-        done = vf_eval(*arguments, "-b", broken.openai_url)
-    assert done.code == 1
-    assert "errors: 1.0" in done.out
-    (path,) = saved(workspace)
-    with ModelServer({"yes": scripted(["yes"])}) as server:
-        assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path)).code == 1
-        assert server.num_requests == 0
-        assert vf_eval(*arguments, "-b", server.openai_url, "-R", str(path), "--redo-errors").code == 0
-        assert server.num_requests == 2
 
 
 def test_environments_that_are_not_there_are_all_named(vf_eval: VfEval, workspace: Path) -> None:
@@ -471,16 +284,6 @@ def test_an_installed_peer_comes_first_unless_the_alias_is_asked_for(vf_eval: Vf
     assert "reward: avg - 1.000" in done.out
 
 
-def test_results_are_pushed_to_the_hub_where_that_is_asked_for(
-    vf_eval: VfEval, server: ModelServer, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pushed: list[tuple[str, int]] = []
-    monkeypatch.setattr(datasets.Dataset, "push_to_hub", lambda dataset, name, **options: pushed.append((name, len(dataset))))
-    assert vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "2", "-r", "2", "-H", "-D", "me/results").code == 0
-    assert pushed == [("me/results", 4)]
-    assert len(saved(workspace)) == 1
-
-
 def test_a_limit_ends_an_evaluation(vf_eval: VfEval, server: ModelServer, workspace: Path) -> None:
     limits = ("--limit", "requests=3", "--limit-each", "turns=5")
     done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, "-n", "4", "-r", "1", "-i", "-c", "1", "-s", *limits)
@@ -490,11 +293,3 @@ def test_a_limit_ends_an_evaluation(vf_eval: VfEval, server: ModelServer, worksp
     (run,) = saved(workspace)
     assert load_results(run)["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 3, "used": 3}
     assert load_results(run)["metadata"]["limits_each"] == {"turns": 5}
-
-
-def test_a_limit_that_is_none_is_refused(vf_eval: VfEval, server: ModelServer) -> None:
-    for options, problem in ((("--limit", "tokens=0"), "positive integer"), (("--limit-each", "cost=1"), "there is no limit 'cost'")):
-        done = vf_eval("yes-no", "-m", "yes", "-b", server.openai_url, *options)
-        assert done.code == 2
-        assert problem in done.err
-    assert server.num_requests == 0

@@ -7,7 +7,6 @@ import inspect
 import json
 import logging
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 import verifiers_compat as vf
 from tests.interruptions import ctrl_c
 from tests.verifiers_compat.cli.options import check_spellings, command_line, declared_options
-from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve, writer
+from tests.verifiers_compat.gepa.planted import NUM_ROLLOUTS, START, WRITTEN, asked, player, serve
 from verifiers_compat.cli.commands.gepa import app
 from verifiers_compat.gepa import optimize_prompt
 from vfgym.clients.config import PROVIDERS
@@ -67,24 +66,6 @@ def test_prints_and_writes_a_better_prompt(vf_gepa: VfGepa, workspace: Path) -> 
     assert (run / "best_prompt.txt").read_text() == WRITTEN
     report = json.loads((run / "report.json").read_text())
     assert (report["env_id"], report["start_score"], report["best_score"]) == ("doubles", 0.0, 1.0)
-
-
-def test_a_run_that_was_killed_goes_on(vf_gepa: VfGepa, workspace: Path) -> None:
-    """While it waits for the reflecting model, from what is on disk then; nothing that was played before is played again."""
-
-    def is_killed(request: ModelRequest) -> str:
-        shutil.copytree("run", "killed")
-        return writer(request)
-
-    with serve(writer=is_killed) as server:
-        assert vf_gepa(*ARGUMENTS, "-o", "run", "-b", server.openai_url).code == 0
-    assert json.loads(Path("killed/report.json").read_text())["is_finished"] is False
-    with serve() as server:
-        done = vf_gepa(*ARGUMENTS, "-o", "killed", "-b", server.openai_url)
-        assert done.code == 0, done.err
-        assert (asked(server, "player"), asked(server, "writer")) == (NUM_ROLLOUTS - 7, 1)
-    assert "Score: 0.000 at the start, 1.000 with the best prompt, after 14 rollouts" in done.out
-    assert Path("killed/best_prompt.txt").read_text() == WRITTEN
 
 
 NOWHERE = "http://127.0.0.1:1/v1"
@@ -209,17 +190,6 @@ def test_a_config_file_says_it_all_and_options_win(vf_gepa: VfGepa, workspace: P
         **{"env_args": {"pass_threshold": 0.9}, "num_val": 4, "seed": 5},
         **{"system_prompt": f"{START} Be brief.", "sampling_args": {"temperature": 0.25}},
     }
-
-
-def test_models_may_be_in_different_places(vf_gepa: VfGepa, workspace: Path) -> None:
-    with serve() as server, serve() as other:
-        Path("endpoints.toml").write_text(
-            f'[[endpoint]]\nendpoint_id = "here"\nmodel = "player"\nurl = "{server.openai_url}"\nkey = "K"\n'
-            f'[[endpoint]]\nendpoint_id = "there"\nmodel = "writer"\nurl = "{other.openai_url}"\nkey = "K"\n'
-        )
-        done = vf_gepa("doubles", "-m", "here", "-M", "there", "-e", "endpoints.toml", *ARGUMENTS[5:])
-        assert done.code == 0, done.err
-        assert (server.num_requests, other.num_requests) == (NUM_ROLLOUTS, 1)
 
 
 def test_no_better_prompt_is_no_failure(vf_gepa: VfGepa) -> None:

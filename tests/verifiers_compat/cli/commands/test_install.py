@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -146,18 +145,6 @@ def test_a_wheel_and_its_extras_are_installed(workspace: Path, asked: list[Call]
         )
     assert vf_install(f"{wheel}[more]").code == 0
     assert [call.arguments for call in asked] == [["big"], ["--no-deps", str(wheel)]]
-
-
-def test_an_sdist_is_installed_from_what_is_in_it(workspace: Path, asked: list[Call], vf_install: Callable[..., Any]) -> None:
-    folder = write("word_count", "import tenacity", "verifiers")
-    with tarfile.open("word_count-0.1.0.tar.gz", "w:gz") as archive:
-        archive.add(folder, "word_count-0.1.0")
-    assert vf_install("word_count-0.1.0.tar.gz").code == 0
-    needs, itself = asked
-    assert needs.arguments == ["tenacity>=8.5"]
-    assert itself.arguments[:-1] == ["--no-deps"]
-    assert itself.arguments[-1].endswith("word_count-0.1.0")
-    assert not Path(itself.arguments[-1]).exists()  # it was unpacked for that only
 
 
 def test_an_environment_may_come_from_a_repository(workspace: Path, asked: list[Call], vf_install: Callable[..., Any]) -> None:
