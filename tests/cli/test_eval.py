@@ -100,18 +100,6 @@ def test_agents_are_compared_and_results_written(directory: Path) -> None:
     assert "reasoning-gym" in results["metadata"]["versions"]
 
 
-def test_chosen_tasks_are_played_and_what_was_asked_for_is_kept(directory: Path) -> None:
-    arguments = (DATASET, "--agent", "random", "--split", "train")
-    run_eval(*arguments, "--example-ids", "5, 3", "--state-column", "timing", "--tag", "night", "--tag", "v2")
-    (path,) = run_directories(directory)
-    results = load_results(path)
-    assert [row["example_id"] for row in results["outputs"]] == [3, 5]
-    assert all("timing" in row for row in results["outputs"])
-    assert results["metadata"]["tags"] == ["night", "v2"]
-    assert "whose ids begin with 1000" in run_eval(DATASET, "-a", "random", "--example-ids", "3", exit_code=2).stderr
-    assert "give one of them" in run_eval(*arguments, "--example-ids", "3", "-n", "1", exit_code=2).stderr
-
-
 @pytest.mark.parametrize("isolate", [[], ["--isolate"]], ids=["here", "isolated"])
 def test_errors_of_agents_are_a_line_in_tables_and_whole_in_rows(isolate: list[str], directory: Path) -> None:
     shown = run_eval(DATASET, "--agent", "mine:fails", "-n", "2", *isolate, exit_code=Exit.NOT_GOOD).stdout

@@ -102,11 +102,8 @@ def test_further_fields_and_tables_inside_are_as_the_caller_has_them(directory: 
     assert read(directory, text, extra=["more", "other"], unfold=unfold) == [{"more": {"x": 1}, "env_id": "a", "seed": 5, "other": 0}]
 
 
-def test_all_combinations_are_given_once_the_last_name_first() -> None:
+def test_combinations_and_unknown_names_of_a_sweep() -> None:
     assert [*combinations({"a": [1, 2], "b": ["x", None]})] == [{"a": a, "b": b} for a in (1, 2) for b in ("x", None)]
     assert [*combinations({})] == [{}]
     assert [*combinations({"a": []})] == []
-
-
-def test_names_of_a_sweep_that_are_no_fields_are_returned_in_order() -> None:
     assert unknown_sweep_fields({"b": [], "args": {}, "seed": [], "a": []}, ["seed"]) == ["b", "a"]

@@ -65,12 +65,9 @@ def test_a_run_is_as_the_fields_say_and_else_as_by_default(name: str) -> None:
         assert name in ("num_examples", "example_ids") or spec.num_examples == NUM_EXAMPLES
 
 
-def test_no_tasks_are_not_taken_for_the_default() -> None:
+def test_each_who_plays_has_a_run_and_no_tasks_are_not_the_default() -> None:
     with pytest.raises(ConfigurationError, match="num_examples must be a positive integer, or -1 for no limit, got 0"):
         spec_of(num_examples=0)
-
-
-def test_each_agent_and_each_model_has_a_run() -> None:
     fields = EvalFields(env_id="x", agents=["a", "b"], models=["m", "n"], base_url="http://x/v1", sampling_args={"n": 0}, isolate=True)
     specs = fields.specs()
     assert [(spec.agent, spec.model, spec.sampling_args, spec.isolate, spec.client is None) for spec in specs] == [
@@ -80,6 +77,7 @@ def test_each_agent_and_each_model_has_a_run() -> None:
         (None, "n", {"n": 0}, False, False),
     ]
     assert EvalFields(env_id="x").specs() == []
+    assert Models().config() is None
 
 
 @pytest.mark.parametrize(
@@ -132,10 +130,6 @@ def test_what_does_not_fit_is_named_with_the_command_or_the_file(directory: Path
 def test_models_that_cannot_be_asked_are_refused(models: Models, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         models.config()
-
-
-def test_where_nobody_is_asked_there_is_no_configuration() -> None:
-    assert Models().config() is None
 
 
 @pytest.mark.parametrize(

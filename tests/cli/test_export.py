@@ -43,14 +43,11 @@ def test_what_is_written_is_named_like_the_run_here(
     assert (directory / path).is_file()
 
 
-def test_it_may_be_named_otherwise_and_is_told_in_a_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_may_be_named_otherwise_and_is_told_in_a_line_or_refused(run: Path, capsys: pytest.CaptureFixture[str], directory: Path) -> None:
     export_run(run, "sft", Path("mine.jsonl"), None, as_json=False)
     assert capsys.readouterr().out == "1 examples in mine.jsonl, 2 rollouts are in none of them\n"
     export_run(run, "csv", Path("mine.csv"), None, as_json=False)
     assert capsys.readouterr().out == "3 rows in mine.csv\n"
-
-
-def test_a_lowest_reward_of_tables_is_refused_before_anything_is_written(run: Path, directory: Path) -> None:
     with pytest.raises(ConfigurationError, match="a lowest reward is for sft and preference"):
         export_run(run, "csv", Path("mine.csv"), 0.0, as_json=True)
     assert not (directory / "mine.csv").exists()

@@ -26,7 +26,7 @@ def _two_backends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_backends")
-def test_a_table_says_what_works_and_what_is_missing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_says_what_works_and_json_all_that_is_known(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     print_sandboxes(as_json=False)
     head, first, second, *rest = capsys.readouterr().out.splitlines()
@@ -35,10 +35,6 @@ def test_a_table_says_what_works_and_what_is_missing(capsys: pytest.CaptureFixtu
     assert cells(second) == ["second", "no", *["not protected"] * 6]
     assert "second does not work here: it is not there\n  to install it: apt install second" in "\n".join(rest)
     assert "first does not work" not in "\n".join(rest)
-
-
-@pytest.mark.usefixtures("_two_backends")
-def test_json_has_all_that_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     print_sandboxes(as_json=True)
     assert json.loads(capsys.readouterr().out) == {
         name: {"works": probe.works, "protects": {**probe.protects}, "problem": probe.problem, "install": probe.install}

@@ -15,10 +15,13 @@ def listed(*arguments: str) -> list[str]:
     return [cells(line)[0] for line in run_vfgym("list", *arguments).stdout.splitlines()[1:]]
 
 
-def test_list_shows_ids_with_a_description() -> None:
+def test_list_shows_ids_and_a_pattern_that_fits_none_is_refused() -> None:
     lines = run_vfgym("list").stdout.splitlines()
     assert len(lines) > 110
     assert [DATASET, "reasoning tasks: arithmetic"] in [cells(line) for line in lines]
+    stderr = run_vfgym("list", "leg_cuonting", exit_code=2).stderr
+    assert "no id matches 'leg_cuonting'. Near are " in stderr
+    assert DATASET in stderr
 
 
 @pytest.mark.parametrize(
@@ -26,12 +29,6 @@ def test_list_shows_ids_with_a_description() -> None:
 )
 def test_list_shows_ids_with_a_part_or_of_a_pattern(pattern: str, found: list[str]) -> None:
     assert listed(pattern) == found
-
-
-def test_a_pattern_that_fits_no_id_is_refused_with_the_nearest() -> None:
-    stderr = run_vfgym("list", "leg_cuonting", exit_code=2).stderr
-    assert "no id matches 'leg_cuonting'. Near are " in stderr
-    assert DATASET in stderr
 
 
 def test_info_shows_an_example_and_its_answer() -> None:
@@ -66,13 +63,10 @@ def test_info_shows_what_an_environment_is(env_id: str, env_args: str, lines: li
     assert not_there not in text
 
 
-def test_check_says_which_promises_are_kept() -> None:
+def test_check_says_which_promises_are_kept_or_broken(directory: Path) -> None:
     lines = run_vfgym("check", GAME).stdout.splitlines()
     assert cells(lines[0]) == ["promise", "kept", "detail"]
     assert {cells(line)[1] for line in lines[1:]} == {"yes"}
-
-
-def test_check_fails_where_a_promise_is_broken(directory: Path) -> None:
     (directory / "broken.py").write_text("import gymnasium, mine\ngymnasium.register('Broken-v0', lambda: mine.make('broken'))\n")
     assert cells(run_vfgym("check", "broken:Broken-v0", exit_code=1).stdout.splitlines()[1])[1] == "NO"
 

@@ -136,7 +136,7 @@ def test_a_title_tells_a_run_from_all_others(evaluations: list[dict[str, Any]], 
     assert titles(*evaluations) == expected
 
 
-def test_each_variation_is_played_by_each_who_plays() -> None:
+def test_each_variation_is_played_by_each_and_none_is_both_fixed_and_varied() -> None:
     variations = {"history": [1, None], "as_tool": [True, False]}
     assert titles({"agents": ["random", "oracle"]}, variations=variations) == [
         f"{name} (history={history}, as_tool={as_tool})"
@@ -144,6 +144,8 @@ def test_each_variation_is_played_by_each_who_plays() -> None:
         for as_tool in ("true", "false")
         for name in ("random", "oracle")
     ]
+    with pytest.raises(ConfigurationError, match="'history' is both fixed and varied"):
+        titles({"env_args": {"history": 1}}, variations={"history": [1, 2]})
 
 
 @pytest.mark.parametrize(
@@ -173,11 +175,6 @@ def test_runs_are_chosen_by_parts_of_their_titles_or_patterns(patterns: tuple[st
 def test_runs_that_cannot_be_are_refused(evaluations: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         titles(*evaluations)
-
-
-def test_an_argument_is_not_both_fixed_and_varied() -> None:
-    with pytest.raises(ConfigurationError, match="'history' is both fixed and varied"):
-        titles({"env_args": {"history": 1}}, variations={"history": [1, 2]})
 
 
 def test_runs_that_play_the_same_are_planned_once_and_what_cannot_be_played_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

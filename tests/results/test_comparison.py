@@ -91,7 +91,7 @@ def test_a_difference_that_may_be_chance_says_how_many_tasks_would_tell() -> Non
     assert pair["verdict"] == "not distinguishable with 20 tasks; about 200 would tell, if up_to_11 really differs from up_to_10 by 0.05"
 
 
-def test_a_run_against_itself_is_exactly_zero() -> None:
+def test_equal_runs_and_equal_differences_have_no_interval() -> None:
     run = results_of({(task, number): math.sin(task + number) for task in range(7) for number in range(3)})
     (pair,) = compare(run, run)["pairs"]
     assert (pair["difference"], pair["interval"], pair["needed"], pair["equal"]) == (0.0, None, None, 7)
@@ -101,6 +101,10 @@ def test_a_run_against_itself_is_exactly_zero() -> None:
     (pair,) = compare(right, right)["pairs"]
     assert pair["interval"] is not None
     assert pair["interval"][0] < -0.1 < 0.1 < pair["interval"][1], "twenty right answers of twenty leave room for a difference"
+    a, b = (results_of({(task, 0): 10.0 * task + gain for task in range(8)}, name) for name, gain in (("a", 0.0), ("b", 5.0)))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["interval"], pair["distinguishable"]) == (None, True)
+    assert pair["verdict"] == "b is better than a by 5 in each of 8 tasks"
 
 
 def test_shuffled_rows_give_the_same_bytes(tmp_path: Path) -> None:
@@ -114,37 +118,25 @@ def test_shuffled_rows_give_the_same_bytes(tmp_path: Path) -> None:
     assert json.dumps(compare(*paths)) == before
 
 
-def test_tasks_are_found_by_what_they_are_and_not_by_their_place() -> None:
+def test_tasks_are_paired_by_what_they_are_and_others_left_out() -> None:
     (pair,) = compare(played(up_to(10)), played(up_to(12), TASKS[::-1]))["pairs"]
     assert (pair["examples"], pair["better"], pair["worse"], pair["unpaired"]) == (20, 2, 0, [0, 0])
-
-
-def test_rollouts_that_one_run_has_alone_are_counted_and_left_out() -> None:
     (pair,) = compare(played(up_to(5), TASKS[:10]), played(up_to(5), TASKS[5:], rollouts_per_example=2))["pairs"]
     assert (pair["examples"], pair["rollouts"], pair["unpaired"]) == (5, 5, [5, 25])
 
 
-def test_failed_rollouts_without_a_number_leave_no_difference() -> None:
+def test_what_a_rollout_counts_with_in_a_pair() -> None:
     (pair,) = compare(played(up_to(5)), played(fails))["pairs"]
     assert (pair["difference"], pair["interval"], pair["distinguishable"], pair["needed"]) == (None, None, False, None)
     assert "fails has 20 rollouts that failed or were cut, with nothing to count with" in pair["verdict"]
-
-
-def test_failed_rollouts_count_with_what_is_declared() -> None:
     comparison = compare(played(up_to(20), failure_reward=0.0), played(fails, failure_reward=0.0))
     assert comparison["runs"][1]["errors"] == 20
     assert (comparison["pairs"][0]["difference"], comparison["pairs"][0]["distinguishable"]) == (-1.0, True)
-
-
-def test_rows_of_older_versions_count_with_their_reward() -> None:
     run = played(up_to(5))
     for row in run["outputs"]:
         del row["counted_reward"]
     (pair,) = compare(played(up_to(5)), run)["pairs"]
     assert (pair["difference"], pair["rollouts"]) == (0.0, 20)
-
-
-def test_rewards_that_are_no_numbers_leave_no_difference() -> None:
     (pair,) = compare(results_of({(0, 0): 1.0, (1, 0): math.nan}), results_of({(0, 0): 1.0, (1, 0): 0.0}))["pairs"]
     assert pair["difference"] is None
     assert "1 rollout with a reward that is not a finite number" in pair["verdict"]
@@ -214,13 +206,6 @@ def test_a_small_gain_in_every_task_is_called_what_it_is() -> None:
     assert compare(a, b)["pairs"][0]["distinguishable"]
 
 
-def test_a_difference_that_is_the_same_everywhere_needs_no_interval() -> None:
-    a, b = (results_of({(task, 0): 10.0 * task + gain for task in range(8)}, name) for name, gain in (("a", 0.0), ("b", 5.0)))
-    (pair,) = compare(a, b)["pairs"]
-    assert (pair["interval"], pair["distinguishable"]) == (None, True)
-    assert pair["verdict"] == "b is better than a by 5 in each of 8 tasks"
-
-
 # Missing, cut and unfinished
 
 
@@ -250,15 +235,12 @@ def test_a_missing_rollout_is_in_no_pair_and_what_it_would_change_is_said() -> N
     assert comparison["runs"][1]["mean"] == 1.0
 
 
-def test_missing_rollouts_that_change_nothing_say_so() -> None:
+def test_what_missing_rollouts_would_change_is_said_where_it_is_known() -> None:
     a = missing(results_of({(task, 0): 0.0 for task in range(20)}, "a"), [3])
     b = missing(results_of({(task, 0): 1.0 for task in range(20)}, "b"), [3, 4])
     (pair,) = compare(a, b)["pairs"]
     assert (pair["rollouts"], pair["missing"], pair["changes_if_missing_failed"], pair["distinguishable"]) == (18, [1, 2], False, True)
     assert pair["verdict"].endswith("2 rollouts of b and 1 of a are missing: if they counted as failures, the verdict would be the same")
-
-
-def test_where_nothing_is_declared_nobody_knows_what_missing_rollouts_would_change() -> None:
     a = results_of({(task, 0): 0.0 for task in range(8)}, "a")
     b = missing(results_of({(task, 0): 1.0 for task in range(8)}, "b"), [1], failure_reward=None)
     (pair,) = compare(a, b)["pairs"]

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import vfgym
-from vfgym import EnvGroup, MultiTurnEnv, Rubric, SingleTurnEnv, evaluate, stop
-from vfgym.errors import ConfigurationError, InfraError, OverlongPromptError
-from vfgym.messages import Message, UserMessage
+from vfgym import EnvGroup, Rubric, SingleTurnEnv, evaluate
+from vfgym.errors import ConfigurationError, InfraError
+from vfgym.messages import Message
 from vfgym.results import GenerateOutputs, ResultsError, load_results, rollout_output, summarize
 from vfgym.results.counting import settle
 from vfgym.state import State
@@ -104,26 +104,6 @@ def test_a_reward_function_that_raises_is_a_failure_where_it_has_a_weight() -> N
     assert failed(tasks(Rubric([brief, careless], weights=[1.0, 0.0])), "oracle") == [False] * 4
     assert failed(tasks(Rubric(careless_for_all)), "oracle", rollouts_per_example=2) == [True] * 8
     assert failed(tasks(by_step), "oracle") == [True] * 4
-
-
-def test_limits_are_no_failures() -> None:
-    class Unending(MultiTurnEnv):
-        def env_response(self, messages: list[Message], state: State) -> list[Message]:
-            return [UserMessage("go on")]
-
-        @stop
-        def done(self, state: State) -> bool:
-            return False
-
-    def too_long(observation: list[Message], info: dict[str, Any]) -> str:
-        raise OverlongPromptError("too long")
-
-    talk = {"dataset": ROWS[:1], "rubric": Rubric(brief)}
-    assert failed(Unending(max_turns=2, **talk), "oracle") == [False]
-    assert failed(Unending(**talk), too_long) == [False]
-    moves = vfgym.to_chat("CliffWalking-v1", max_turns=4)
-    (row,) = played(moves, lambda observation, info: "up", num_examples=1)["outputs"]
-    assert (row["failed"], row["counted_reward"], row["stop_condition"]) == (False, -4.0, "max_turns_reached")
 
 
 def test_an_error_of_the_opponent_is_a_failure_that_nobody_wins(caplog: pytest.LogCaptureFixture) -> None:
@@ -265,21 +245,6 @@ def test_what_is_known_of_a_game_holds_while_nothing_else_scores_it() -> None:
 
 
 # What is published
-
-
-def test_rows_of_failed_rollouts_are_rewritten_when_the_run_ends(tmp_path: Path) -> None:
-    stored: list[list[float | None]] = []
-    file = tmp_path / "results.jsonl"
-
-    def look(row: Any, progress: Any) -> None:
-        stored.append([json.loads(line)["counted_reward"] for line in file.read_text().splitlines()])
-
-    agent = fails_at(0, says=lambda example_id: str(-example_id))
-    env = tasks(worth, failure_reward=-1.0)
-    results = played(env, agent, results_path=tmp_path, max_concurrent=1, on_progress=look)
-    assert stored[-1] == [-1.0, -1.0, -2.0, -3.0]
-    assert [json.loads(line)["counted_reward"] for line in file.read_text().splitlines()] == counted(results) == [-3.0, -1.0, -2.0, -3.0]
-    assert load_results(tmp_path)["outputs"] == [{**row} for row in results["outputs"]]
 
 
 def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,11 +33,14 @@ def failing(total: float, declared: float | None = None, ending: Ending = Ending
     return Account(None, [0], [total], total, ending, declared)
 
 
-def test_what_others_turns_earned_belongs_to_the_seats_own_turn_before_them() -> None:
+def test_turns_of_others_belong_to_the_seats_own_and_a_rollout_without_turns_has_its_return() -> None:
     account = Account.of_turns("b", [1, 3], [1.0, 2.0, 4.0, 8.0, 16.0])
     assert (account.earned, account.total) == ([7.0, 24.0], 31.0)
     idle = Account.of_turns("c", [], [1.0, 2.0])
     assert (idle.earned, idle.total) == ([], 3.0)
+    account = Account(None, total=7.0)
+    assert [account.credit("to_go", 0.5, first, 0) for first in (0, 1)] == [7.0, 0.0]
+    assert account.credit("step", 1.0, 0, 1) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -61,12 +64,6 @@ def test_each_credit(credit: Credit, gamma: float, first: int, count: int, expec
     assert account.credit(credit, gamma, first, count) == expected
 
 
-def test_a_rollout_without_turns_has_its_return_to_go() -> None:
-    account = Account(None, total=7.0)
-    assert [account.credit("to_go", 0.5, first, 0) for first in (0, 1)] == [7.0, 0.0]
-    assert account.credit("step", 1.0, 0, 1) == 0.0
-
-
 def test_each_seat_of_self_play_has_an_account_in_the_order_of_its_first_turn() -> None:
     turns = [{"player": player, "self_play": True, "rewards": {"0": 1.0, "1": -2.0, "2": 0.5}} for player in (1, 0, 1)]
     own = accounts_of(row(*turns))
@@ -76,12 +73,14 @@ def test_each_seat_of_self_play_has_an_account_in_the_order_of_its_first_turn() 
         accounts_of(row(*turns), player="9")
 
 
-def test_a_game_for_one_is_settled_with_its_reward() -> None:
+def test_a_game_for_one_is_settled_with_its_reward_and_needs_its_trajectory() -> None:
     (account,) = accounts_of(row({"reward": 0.5}, {"reward": None}, reward=2.0, ending="cut", failure_reward=-1.0))
     assert (account.seat, account.earned, account.total) == (None, [0.5, 1.5], 2.0)
     assert (account.ending, account.failure_reward) == (Ending.CUT, -1.0)
     (account,) = accounts_of(row(reward=2.0))
     assert (account.turns, account.total) == ([], 2.0)
+    with pytest.raises(NoTrajectory, match="example 3 has no trajectory"):
+        accounts_of({"example_id": 3, "reward": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -97,11 +96,6 @@ def test_a_game_for_one_is_settled_with_its_reward() -> None:
 def test_what_cannot_be_credited_is_named(rollout: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         accounts_of(rollout)
-
-
-def test_a_row_without_its_trajectory_is_refused() -> None:
-    with pytest.raises(NoTrajectory, match="example 3 has no trajectory"):
-        accounts_of({"example_id": 3, "reward": 1.0})
 
 
 def test_choices() -> None:

@@ -85,13 +85,10 @@ def test_a_column_holds_any_mixture(values: list[Any]) -> None:
     assert made["own"][:] == values
 
 
-def test_a_key_that_only_later_rows_have_is_not_dropped() -> None:
+def test_late_keys_and_cut_text_lose_no_row() -> None:
     made = results_dataset([{"example_id": 0}, {"example_id": 1, "late": 0.5, "error": ErrorInfo.of(ValueError("x"))}])
     assert made["late"][:] == [None, 0.5]
     assert made[1]["error"]["error"] == "ValueError"
-
-
-def test_text_that_was_cut_in_a_surrogate_pair_does_not_lose_the_rows() -> None:
     made = results_dataset([{"example_id": 0, "answer": "a\ud83d", "completion": [{"role": "assistant", "content": "b\ud83d"}]}])
     assert made[0] == {"example_id": 0, "answer": "a?", "completion": [{"role": "assistant", "content": "b?"}]}
 

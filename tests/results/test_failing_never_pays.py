@@ -1,4 +1,4 @@
-"""No agent ranks above itself without failing, whatever its rubric, its environment and its way to fail are."""
+"""No agent ranks above itself without failing, whatever its game and its way to fail are."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import vfgym
-from vfgym import Rubric, SingleTurnEnv
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.intervals import interval_of
@@ -26,9 +24,7 @@ from vfgym.wrappers.games.turns import Turn
 
 MOVES = 3
 """Moves of a game."""
-FAILING = ("always", "sometimes", "at the last turn", "when losing")
-RUBBISH = ("rubbish", "rubbish when losing")
-"""Ways to fail in games only: elsewhere any text is an answer, which a rubric may even like."""
+FAILING = ("always", "sometimes", "at the last turn", "when losing", "rubbish", "rubbish when losing")
 
 
 class Points(GameEnv):
@@ -174,43 +170,4 @@ def test_in_games(
     """Games that reward moves, of which failing early spares some, and whose author declares the lowest reward, less, or none."""
     env = Points(points)
     env.failure_reward = None if margin is None else env.lowest - margin
-    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=(*FAILING, *RUBBISH), last_turn=MOVES - 1)
-
-
-@quick
-@given(
-    weights=st.lists(numbers.filter(bool), min_size=1, max_size=3),
-    offset=numbers,
-    declares=st.booleans(),
-    careless=st.booleans(),
-    rollouts_per_example=st.sampled_from([1, 2]),
-)
-@example(weights=[1.0], offset=1.0, declares=True, careless=False, rollouts_per_example=2)
-@example(weights=[-1.0], offset=-5.0, declares=True, careless=True, rollouts_per_example=1)
-def test_under_any_rubric(
-    tmp_path: Path,
-    weights: list[float],
-    offset: float,
-    declares: bool,
-    careless: bool,
-    rollouts_per_example: int,
-) -> None:
-    """Rubrics of any sign and offset, some of which raise where there is no answer: a reward for short answers pays silence."""
-
-    def length(completion: list[Message], parser: vfgym.Parser) -> float:
-        if careless and not completion:
-            raise IndexError("nothing was said")
-        return len(parser.parse_answer(completion) or "") / 6
-
-    def says_double(completion: list[Message], parser: vfgym.Parser) -> float:
-        return float(parser.parse_answer(completion) == "double")
-
-    def constant(completion: list[Message]) -> float:
-        return 1.0
-
-    functions = [length, says_double, length][: len(weights)]
-    rows = [{"question": f"{number}: single or double?"} for number in range(4)]
-    lowest = offset + sum(min(weight, 0.0) for weight in weights)
-    rubric = Rubric([*functions, constant], weights=[*weights, offset])
-    env = SingleTurnEnv(rows, rubric=rubric, failure_reward=lowest - 1e-9 if declares else None, pass_threshold=offset)
-    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=FAILING, last_turn=0)
+    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=FAILING, last_turn=MOVES - 1)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vfgym
-from vfgym import Rubric, SingleTurnEnv, State, evaluate
+from vfgym import State
 from vfgym.errors import ConfigurationError
 from vfgym.results import ResultsError, ResultsWriter, RolloutOutput, Run, compare, load_results, rollout_output
 from vfgym.results.export import export
@@ -76,22 +76,6 @@ def test_metadata_is_kept_up_to_date_about_once_a_second(tmp_path: Path, monkeyp
     assert [round(at) for at in made[:3]] == [1, 2, 3]
     assert made[4] - made[3] >= 3.0, "what takes 0.15 seconds is done every three"
     assert json.loads((tmp_path / "metadata.json").read_text())["at"] == made[-1]
-
-
-def test_what_a_run_has_given_so_far_stands_in_its_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfgym.results.files._SECONDS_BETWEEN_METADATA", 0.0)
-    monkeypatch.setattr("vfgym.results.files._SHARE_OF_TIME", 1e9)
-    seen: list[tuple[float | None, float, int]] = []
-
-    def look(row: RolloutOutput, progress: Any) -> None:
-        metadata = json.loads((tmp_path / "metadata.json").read_text())
-        seen.append((metadata["avg_reward"], metadata["avg_reward_finished"], metadata["num_examples"]))
-
-    env = SingleTurnEnv(
-        [{"question": "?", "answer": str(i % 2)} for i in range(4)], rubric=Rubric(lambda completion, answer: float(answer == "0"))
-    )
-    evaluate(env, lambda o, i: "x", max_concurrent=1, results_path=tmp_path, on_progress=look, progress=False)
-    assert seen == [(None, 1.0, 4), (None, 0.5, 4), (None, 2 / 3, 4), (0.5, 0.5, 4)], "no headline before all has been played"
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_all_rows(tmp_path: Path) -> None:

@@ -18,15 +18,11 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def test_a_fingerprint_does_not_change() -> None:
+def test_a_fingerprint_is_the_same_at_any_time_and_in_every_process() -> None:
     task = {"prompt": [{"role": "user", "content": "é?"}], "answer": "4", "info": {"b": 1, "a": [None, 0.5]}, "example_id": 3}
     text = r'{"answer":"4","info":{"a":[null,0.5],"b":1},"prompt":[{"content":"\u00e9?","role":"user"}]}'
     assert fingerprint_of(task) == digest(text) == "ca245c2c0781b669"
     assert fingerprint_of({**task, "example_id": 8}) == fingerprint_of(dict(reversed(task.items())))
-
-
-def test_a_fingerprint_is_the_same_in_every_process() -> None:
-    """Neither the order of a set nor the address of an object, which differ, are a part of it."""
     info = {"s": set("stuvwxyz"), "o": Thing(), "b": b"1", "a": bytearray(b"2"), "m": memoryview(b"3"), "n": float("nan"), 3: 4}
     text = """{"info":{"3":4,"a":"b'2'","b":"b'1'","m":"b'3'","n":null,"o":"<Thing>","s":["s","t","u","v","w","x","y","z"]}}"""
     assert fingerprint_of({"info": info}) == fingerprint_of({"info": {**info, "o": Thing()}}) == digest(text)

@@ -51,8 +51,7 @@ def test_zeros_and_ones_of_one_rollout_a_task_have_the_exact_interval() -> None:
         assert interval_of({task: [float(task < right)] for task in range(tasks)}) == pytest.approx(exact, abs=1e-12)
 
 
-def test_right_answers_alone_never_leave_an_interval_of_no_width() -> None:
-    """However many rollouts a task has: where nothing varies, a task is one observation."""
+def test_values_that_do_not_vary_leave_room_for_others_where_a_range_is_known() -> None:
     for rollouts in (1, 4):
         assert interval_of({task: [1.0] * rollouts for task in range(20)}) == pytest.approx([0.8315665290169147, 1.0])
         assert interval_of({task: [0.0] * rollouts for task in range(20)}) == pytest.approx([0.0, 1 - 0.8315665290169147])
@@ -62,9 +61,6 @@ def test_right_answers_alone_never_leave_an_interval_of_no_width() -> None:
     low, high = interval_of({task: [0.5] for task in range(20)}, UNIT) or (0.5, 0.5)
     assert low < 0.45
     assert high > 0.55
-
-
-def test_values_that_are_alike_have_no_interval_where_nothing_is_known_of_others() -> None:
     assert interval_of({task: [7.3] for task in range(20)}) is None
     assert estimate([[0.1 + 0.2], [0.3], [0.3]]).standard_error == 0.0
 
@@ -123,16 +119,12 @@ def test_where_all_values_are_alike_the_p_value_is_that_of_tosses_of_a_coin() ->
     assert estimate([[0.5]]).p_value() is None
 
 
-def test_values_of_unknown_range_have_the_interval_of_their_means_where_they_are_not_skewed() -> None:
-    """Means 1, 3 and 5 of clusters of one size: standard deviation 2, two degrees of freedom."""
+def test_values_of_unknown_range_have_the_interval_of_their_means_longer_on_the_side_of_a_tail() -> None:
     found = estimate([[0.0, 2.0], [3.0, 3.0], [4.0, 6.0]])
     assert found.mean == 3.0
     assert found.standard_error == pytest.approx(math.sqrt(4 / 3))
     assert found.degrees_of_freedom == pytest.approx(2.0)
     assert found.interval == pytest.approx((3 - 4.302652729911275 * math.sqrt(4 / 3), 3 + 4.302652729911275 * math.sqrt(4 / 3)))
-
-
-def test_skewed_values_have_a_longer_interval_on_the_side_of_their_tail() -> None:
     low, high = estimate([[1.0], [2.0], [1.5], [2.5], [30.0]]).interval or UNIT
     mean = 7.4
     assert high - mean > 1.5 * (mean - low)
@@ -190,12 +182,9 @@ def test_as_many_clusters_as_are_needed_would_tell(clusters: list[list[float]], 
     assert (estimate(list(itertools.chain.from_iterable([clusters] * times)), value_range).p_value() or 0.0) < 0.05
 
 
-def test_a_stricter_level_needs_more_clusters() -> None:
+def test_a_stricter_level_needs_more_clusters_and_no_number_tells_nothing_from_nothing() -> None:
     found = estimate([[1.0]] * 6 + [[-1.0]] * 4 + [[0.0]] * 10, BOTH_SIGNS)
     assert (clusters_needed(found) or 0) < (clusters_needed(found, 0.01) or 0)
-
-
-def test_no_number_of_clusters_tells_nothing_from_nothing() -> None:
     assert clusters_needed(estimate([[1.0], [-1.0]])) is None
     assert clusters_needed(estimate([[1.0], [-1.0]], BOTH_SIGNS)) is None
     assert clusters_needed(estimate([[1.0], [-1.0 + 1e-9]])) is None

@@ -63,33 +63,28 @@ def test_other_data_finds_its_form(value: Any, expected: Any) -> None:
     assert as_json(value) == expected
 
 
-def test_what_has_no_form_is_refused_or_replaced() -> None:
+def test_what_has_no_form_is_refused_or_replaced_and_levels_are_bounded() -> None:
     with pytest.raises(NotPlain, match="bytes has no form in JSON"):
         as_json({"a": b"x"})
     assert json.loads(json_text({"a": b"x", "b": float("inf")})) == {"a": "b'x'", "b": None}
 
-
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 0.0, -0.0, 0.5, 3, None, True, "text", []])
-def test_numbers_come_back_as_they_were(number: Any) -> None:
-    written = number_as_text(number)
-    assert repr(read_number(json.loads(json.dumps(written, allow_nan=False)))) == repr(number)
-
-
-def test_levels_are_bounded() -> None:
     def nested(levels: int) -> Any:
         return [nested(levels - 1)] if levels else 5
 
     assert as_json(nested(DEEPEST)) == nested(DEEPEST)
     with pytest.raises(NotPlain, match="nested more than 100 levels deep"):
         as_json(nested(DEEPEST + 1))
-
-
-def test_a_fallback_gives_what_stands_for_the_rest() -> None:
     assert as_json({"a": [b"x", None], "b": Place(0, ())}, fallback=lambda value: len(value)) == {
         "a": [1, None],
         "b": {"row": 0, "columns": []},
     }
     assert as_json(ValueError, fallback=repr) == repr(ValueError)
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 0.0, -0.0, 0.5, 3, None, True, "text", []])
+def test_numbers_come_back_as_they_were(number: Any) -> None:
+    written = number_as_text(number)
+    assert repr(read_number(json.loads(json.dumps(written, allow_nan=False)))) == repr(number)
 
 
 @pytest.mark.parametrize(("is_indented", "text"), [(False, '{"a": [1, null]}'), (True, '{\n  "a": [\n    1,\n    null\n  ]\n}')])

@@ -48,12 +48,9 @@ def test_each_task_is_one_number_and_one_observation(reducer: str, per_task: lis
     assert expected.interval[0] <= expected.value <= expected.interval[1]  # type: ignore[operator]
 
 
-def test_the_mean_of_tasks_played_alike_is_the_headline() -> None:
+def test_the_mean_is_the_headline_and_one_task_has_no_interval() -> None:
     played = run()
     assert reduce_rollouts(played, "mean").value == pytest.approx(played["metadata"]["avg_reward"])
-
-
-def test_one_task_has_a_value_and_no_interval() -> None:
     assert reduce_rollouts(run({0: [0.0, 0.5, 1.0]}), "max") == Reduced(1.0, None, 1)
 
 

@@ -103,16 +103,19 @@ def test_what_turns_earned_is_told_where_not_all_came_with_the_last(of_turns: li
     assert "step_rewards" not in rollout_output(env.state, error=ValueError("too late"))
 
 
-def test_handlers_that_failed_after_the_episode_are_told() -> None:
-    row = rollout_output(State(answered(), cleanup_errors={"close": "OSError()"}))
-    assert row["cleanup_errors"] == {"close": "OSError()"}
-    assert "cleanup_errors" not in rollout_output(answered())
-
-
-def test_answer_info_usage_and_error_are_left_out_where_there_are_none() -> None:
+def test_what_there_is_none_of_is_left_out_and_zero_is_not() -> None:
     row = rollout_output(answered(answer=""))
     assert {"answer", "info", "token_usage", "error_chain"}.isdisjoint(row)
     assert row["error"] is None
+    row = rollout_output(answered(), rollout=2, seen_return=0.0, fingerprint="", began={"env_id": "e", "seed": 0})
+    assert (row["reward"], row["return"], row["rollout"], row["fingerprint"], row["seed"]) == (1.0, 0.0, 2, "", 0)
+    failed = rollout_output(answered(), error=ValueError("late"), failure_reward=0.0)
+    assert (failed["ending"], failed["counted_reward"], failed["failure_reward"]) == ("environment_failed", 0.0, 0.0)
+    assert {"failure_reward", "fingerprint", "env_id"}.isdisjoint(rollout_output(answered()))
+    assert "counted_reward" not in rollout_output(answered(), is_counted=False)
+    row = rollout_output(State(answered(), cleanup_errors={"close": "OSError()"}))
+    assert row["cleanup_errors"] == {"close": "OSError()"}
+    assert "cleanup_errors" not in rollout_output(answered())
 
 
 def test_a_metric_named_like_a_standard_key_stands_in_metrics_only() -> None:
@@ -150,7 +153,7 @@ def test_messages_and_tools_become_plain_json() -> None:
     assert [(tool["name"], tool["description"]) for tool in row["tool_defs"]] == [("add", "Add two numbers.")]
 
 
-def test_an_error_tells_its_causes() -> None:
+def test_an_error_tells_its_causes_once_and_a_traceback_where_it_is_not_the_librarys() -> None:
     state = answered()
     error = ToolCallError("broke")
     error.__cause__ = ValueError("bad")
@@ -163,29 +166,9 @@ def test_an_error_tells_its_causes() -> None:
     }
     assert str(row["error"]) == row["error_chain"] == "ToolCallError('broke') -> ValueError('bad')"
     assert row["long_error_chain"] == "ToolCallError -> ValueError"
-
-
-def test_an_error_that_causes_itself_is_told_once() -> None:
     error = ValueError("loop")
     error.__cause__ = error
     assert ErrorInfo.of(error)["error_chain_str"] == "ValueError"
-
-
-def test_token_usage_of_several_turns_counts_shared_context_each_time() -> None:
-    usage = rollout_output(tool_episode(Usage(10, 0, 5, 15), Usage(30, 0, 5, 35)))["token_usage"]
-    assert usage == {"input_tokens": 40, "output_tokens": 10, "final_input_tokens": 25, "final_output_tokens": 10}
-
-
-def test_zero_is_a_return_and_a_failure_reward() -> None:
-    row = rollout_output(answered(), rollout=2, seen_return=0.0, fingerprint="", began={"env_id": "e", "seed": 0})
-    assert (row["reward"], row["return"], row["rollout"], row["fingerprint"], row["seed"]) == (1.0, 0.0, 2, "", 0)
-    failed = rollout_output(answered(), error=ValueError("late"), failure_reward=0.0)
-    assert (failed["ending"], failed["counted_reward"], failed["failure_reward"]) == ("environment_failed", 0.0, 0.0)
-    assert {"failure_reward", "fingerprint", "env_id"}.isdisjoint(rollout_output(answered()))
-    assert "counted_reward" not in rollout_output(answered(), is_counted=False)
-
-
-def test_the_traceback_is_kept_of_what_is_not_the_librarys() -> None:
     for error, keeps, kept in [(ValueError("x"), True, True), (ValueError("x"), False, False), (ToolCallError("x"), True, False)]:
         try:
             raise error
@@ -194,6 +177,11 @@ def test_the_traceback_is_kept_of_what_is_not_the_librarys() -> None:
             info = ErrorInfo.of(caught, keeps_traceback=keeps)
         assert ("traceback" in info) == kept
         assert info["error_chain_repr"] == f"{error!r} (in turn 3)"
+
+
+def test_token_usage_of_several_turns_counts_shared_context_each_time() -> None:
+    usage = rollout_output(tool_episode(Usage(10, 0, 5, 15), Usage(30, 0, 5, 35)))["token_usage"]
+    assert usage == {"input_tokens": 40, "output_tokens": 10, "final_input_tokens": 25, "final_output_tokens": 10}
 
 
 @pytest.mark.parametrize(

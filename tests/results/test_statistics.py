@@ -19,14 +19,11 @@ def row(example_id: int, reward: float, **fields: Any) -> RolloutOutput:
     return RolloutOutput({"example_id": example_id, "reward": reward, "error": None, "metrics": {}, "return": reward, **fields})
 
 
-def test_pass_at_k() -> None:
+def test_pass_at_k_is_over_complete_examples() -> None:
     rows = [row(0, 1.0), row(0, 0.0), row(1, 0.6), row(1, 0.4)]
     summary = summarize(rows, rollouts_per_example=2, pass_threshold=0.5)
     assert summary["pass_at_k"] == {"1": 0.5, "2": 1.0}
     assert summary["pass_all_k"] == {"1": 0.5, "2": 0.0}
-
-
-def test_pass_at_k_counts_complete_examples_only_and_is_empty_for_single_rollouts() -> None:
     rows = [row(0, 1.0), row(0, 1.0), row(1, 0.0)]
     assert summarize(rows, rollouts_per_example=2, pass_threshold=0.5)["pass_at_k"] == {"1": 1.0, "2": 1.0}
     assert summarize(rows[:1], rollouts_per_example=1, pass_threshold=0.5)["pass_at_k"] == {}

@@ -37,7 +37,7 @@ def row(*steps: dict[str, Any], reward: float = 1.0) -> dict[str, Any]:
 TALK = [step(prompt, completion) for prompt, completion in zip(PROMPTS, COMPLETIONS, strict=True)]
 
 
-def test_each_step_is_a_sample() -> None:
+def test_a_sample_is_a_step_or_a_rollout_as_far_as_prompts_go_on() -> None:
     samples = processed_outputs([row(*TALK), row(TALK[0], reward=0.25)])
     assert samples["prompt_ids"] == [*PROMPTS, PROMPTS[0]]
     assert samples["completion_ids"] == [*COMPLETIONS, COMPLETIONS[0]]
@@ -45,9 +45,6 @@ def test_each_step_is_a_sample() -> None:
     assert samples["prompt_mask"][1] == [0] * 5
     assert samples["rewards"] == [1.0, 1.0, 1.0, 0.25]
     assert samples["is_truncated"] == [False] * 4
-
-
-def test_a_rollout_is_one_sample_with_the_environments_tokens_masked() -> None:
     samples = processed_outputs([row(*TALK, reward=0.5)], interleaved=True)
     assert samples == {
         "prompt_ids": [[1, 2]],
@@ -58,18 +55,11 @@ def test_a_rollout_is_one_sample_with_the_environments_tokens_masked() -> None:
         "rewards": [0.5],
         "is_truncated": [False],
     }
-
-
-def test_a_prompt_that_does_not_go_on_begins_a_new_sample() -> None:
     steps = [TALK[0], step([1, 2, 99, 3], [12]), step([1, 2, 99, 3, 12], [13], is_truncated=True)]
     samples = processed_outputs([row(*steps), row(TALK[0])], interleaved=True)
     assert samples["prompt_ids"] == [[1, 2], [1, 2, 99, 3], [1, 2]]
     assert samples["completion_ids"] == [[10, 11], [12, 13], [10, 11]]
     assert samples["is_truncated"] == [False, True, False]
-
-
-def test_a_steps_own_reward_is_that_of_its_sample_alone() -> None:
-    """A whole rollout is rewarded with what it earned."""
     steps = [{**TALK[0], "reward": 0.0}, TALK[1], {**TALK[2], "reward": 3.0}]
     assert processed_outputs([row(*steps)])["rewards"] == [0.0, 1.0, 3.0]
     assert processed_outputs([row(*steps)], interleaved=True)["rewards"] == [1.0]

@@ -86,7 +86,7 @@ def test_what_is_read_back_is_what_was_kept(env: MultiTurnEnv, tmp_path: Path) -
     assert step["completion"] == [{"role": "assistant", "content": "answer 3"}]
 
 
-def test_a_step_on_disk_has_only_what_is_new() -> None:
+def test_a_step_on_disk_has_only_what_is_new_and_a_rewritten_history_is_whole() -> None:
     row = row_of(Letters(4), 4)
     first, second, *_ = json.loads(row_line(row))["trajectory"]
     assert first["prompt"] == {"shared": 1, "new": []}
@@ -95,9 +95,6 @@ def test_a_step_on_disk_has_only_what_is_new() -> None:
     assert second["response"]["message_fields"] == {"finish_reason": "stop"}
     assert second["tokens"]["prompt_ids"] == {"shared": 3, "new": [3, 4]}
     assert second["tokens"]["prompt_mask"] == {"value": 0, "count": 5}
-
-
-def test_a_rewritten_history_is_stored_whole() -> None:
     row = row_of(Forgetting(4), 4)
     third = json.loads(row_line(row))["trajectory"][2]
     assert [message["content"] for message in third["prompt"]] == ["You said:", "answer 1"]

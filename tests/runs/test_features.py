@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -131,24 +130,6 @@ async def test_a_rubric_that_scores_groups_cannot_score_alone_and_nobody_is_aske
     with pytest.raises(vfgym.errors.ConfigurationError, match="rank scores whole groups"):
         await run(environment(rubric=vf.Rubric(rank)), noted, independent_scoring=True)
     assert asked == []
-
-
-@both
-async def test_no_more_rollouts_at_once_than_asked_for(run: Run) -> None:
-    most = running = 0
-
-    class Slow(vf.SingleTurnEnv):
-        async def setup_state(self, state: Any) -> Any:
-            nonlocal most, running
-            running += 1
-            most = max(most, running)
-            await asyncio.sleep(0.001)
-            running -= 1
-            return state
-
-    env = Slow(dataset=ROWS * 3)
-    await run(env, said, max_concurrent=2)
-    assert most == 2
 
 
 async def test_on_start_says_how_far_an_earlier_run_went(tmp_path: Path) -> None:

@@ -72,12 +72,6 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
         evaluate(NimEnv(), "random", num_examples=6, rollouts_per_example=2, results_path=tmp_path, resume=True, progress=False)
 
 
-def test_a_run_from_one_seat_does_not_go_on_from_both(tmp_path: Path) -> None:
-    played(NimEnv(), both_seats=False, rollouts_per_example=2, results_path=tmp_path)
-    with pytest.raises(ConfigurationError, match="both_seats"):
-        played(NimEnv(), results_path=tmp_path, resume=True)
-
-
 @pytest.mark.parametrize(
     ("env", "text"),
     [

@@ -416,37 +416,6 @@ async def test_it_can_be_closed_while_it_is_paused_and_paused_before_and_after(o
     assert env.begun == env.cleaned
 
 
-async def test_dropping_gives_up_an_answer_that_takes_long() -> None:
-    never, asked, cancelled = asyncio.Event(), [], []
-
-    class Slow:
-        policy_version = 0
-
-        async def __call__(self, observation: list[Message], info: dict[str, Any]) -> str:
-            if self.policy_version == 0:
-                asked.append(observation)
-                try:
-                    await never.wait()
-                except asyncio.CancelledError:
-                    cancelled.append(observation)
-                    raise
-            return "0"
-
-    agent = Slow()
-    groups = vfgym.rollout(quiz(), agent, example_ids=[0], group_size=3, on_update="drop", max_staleness=0)
-    waiting = asyncio.ensure_future(anext(groups))
-    while len(asked) < 3:
-        await asyncio.sleep(0)
-    await groups.pause()
-    agent.policy_version = 1
-    groups.resume()
-    group = await waiting
-    assert (len(cancelled), group.rewards, group.attempt) == (3, [1.0] * 3, [2] * 3)
-    assert versions_of(group) == [1, 1, 1]
-    assert groups.replayed == {"updated": 3}
-    await groups.aclose()
-
-
 async def test_a_version_that_gets_lost_ends_the_run() -> None:
     agent = Versioned()
     groups = vfgym.rollout(quiz(), agent, max_staleness=1)

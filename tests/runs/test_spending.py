@@ -281,13 +281,6 @@ def test_requests_that_are_given_up_under_way_are_counted(tmp_path: Path) -> Non
     assert len(resumed["outputs"]) == 3
 
 
-def test_an_unknown_price_is_unknown(server: ModelServer) -> None:
-    results = evaluate(questions(2), model(server), prices={"other": {"input": 1, "output": 1}})
-    assert [row["spent"]["cost"] for row in results["outputs"]] == [None, None]
-    assert results["metadata"]["cost"] is None
-    assert evaluate(questions(2), model(server))["metadata"]["cost"] is None
-
-
 def test_a_limit_on_cost_is_refused_before_anything_is_asked_where_a_price_is_unknown(server: ModelServer, tmp_path: Path) -> None:
     before = server.num_requests
     path = tmp_path / "run"

@@ -34,9 +34,6 @@ def test_a_name_is_imported_when_it_is_first_asked_for_and_kept(module: ModuleTy
     del sys.modules["heavy_of_test"]
     assert module.second is second
     assert module.first == [1]
-
-
-def test_a_module_behind_a_name_that_cannot_be_imported_is_named(module: ModuleType) -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module_of_test"):
         module.third  # noqa: B018
 

@@ -242,7 +242,7 @@ def test_deep_copies_are_equal_and_their_own(twin_of: Callable[[Any], Any]) -> N
         assert convert_all([message, twin], chat_format.native_message) == [native, chat_format.native_message(twin)]
 
 
-def test_a_copy_has_its_own_fields_and_shares_what_is_in_them() -> None:
+def test_copies_have_fields_of_their_own() -> None:
     message = episode()[2]
     twin = copy.copy(message)
     twin["content"] = "so"
@@ -250,6 +250,17 @@ def test_a_copy_has_its_own_fields_and_shares_what_is_in_them() -> None:
     call = copy.copy(message.tool_calls[0])
     call.name = "see"
     assert (type(call), call["function"]["name"], message.tool_calls[0].name) == (vf.ToolCall, "see", "look")
+    message = vf.UserMessage([{"type": "text", "text": "a"}])
+    other = message.model_copy(update={"content": "b", "seen": True})
+    assert (other["content"], other.seen, type(other), message) == (
+        "b",
+        True,
+        vf.UserMessage,
+        vf.UserMessage([{"type": "text", "text": "a"}]),
+    )
+    deep: Any = message.model_copy(deep=True)
+    deep.content[0]["text"] = "c"
+    assert message.content[0]["text"] == "a"
 
 
 async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAIChatCompletionsClient) -> None:
@@ -269,22 +280,6 @@ async def test_an_episode_is_let_go_without_the_garbage_collector(client: OpenAI
         gc.enable()
 
 
-def test_content_parts_hold_documented_sources() -> None:
-    from verifiers_compat.types import ImageUrlContentPart, ImageUrlSource, InputAudioContentPart, InputAudioSource
-
-    image = ImageUrlContentPart(image_url=ImageUrlSource(url="https://example.org/a.png"))
-    audio = InputAudioContentPart(input_audio=InputAudioSource(data="UklG", format="wav"))
-    assert (image.image_url.url, audio.input_audio.data, audio.input_audio.format) == ("https://example.org/a.png", "UklG", "wav")
-    assert image.model_dump() == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    plain = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "input_audio", "input_audio": {"data": "y", "format": "mp3"}}]
-    content = vf.UserMessage(content=plain).content
-    assert (type(content[0].image_url), type(content[1].input_audio)) == (ImageUrlSource, InputAudioSource)
-    assert vf.UserMessage(content=[image, audio]).content == [image, audio]
-    assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
-    with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
-        InputAudioSource.model_validate({"data": "y"})
-
-
 CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
 OPTIONAL = ("reasoning_content", "thinking_blocks", "tool_calls")
 OWN = ("finish_reason", "is_truncated", "tokens")
@@ -302,15 +297,12 @@ def test_a_documented_field_that_was_not_given_reads_none_by_item_too(cls: Any, 
             message[name]
 
 
-def test_as_data_a_message_has_what_it_was_given() -> None:
+def test_fields_that_were_not_given_are_no_data_and_can_be_written() -> None:
     message = vf.AssistantMessage(content="hi")
     assert message["tool_calls"] is None
     assert json.loads(json.dumps(message)) == dict(message) == {**message} == message == {"role": "assistant", "content": "hi"}
     assert chat_format.native_message(message) == {"role": "assistant", "content": "hi"}
     assert message.get("tool_calls", []) == []
-
-
-def test_a_field_that_was_not_given_is_written_and_removed() -> None:
     message = vf.AssistantMessage(content="hi")
     assert message.setdefault("reasoning_content", "hm") == message["reasoning_content"] == "hm"
     del message.reasoning_content
@@ -319,7 +311,7 @@ def test_a_field_that_was_not_given_is_written_and_removed() -> None:
         del message.reasoning_content
 
 
-def test_a_tool_call_is_its_id_its_name_and_its_arguments() -> None:
+def test_calls_and_messages_dumped_have_all_fields_and_can_be_made_of_them() -> None:
     call = vf.ToolCall(**CALL, cache=True)
     assert call.model_dump() == {**CALL, "cache": True}
     assert (call.cache, hasattr(call, "nothing")) == (True, False)
@@ -327,9 +319,6 @@ def test_a_tool_call_is_its_id_its_name_and_its_arguments() -> None:
     assert [name in call for name in ("id", "name", "arguments", "cache", "nothing")] == [True, True, True, True, False]
     other = call.model_copy(update={"name": "see", "id": "c2"})
     assert (other.id, other.name, call.id, call.name) == ("c2", "see", "c1", "look")
-
-
-def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() -> None:
     message = vf.AssistantMessage(content=None, tool_calls=[CALL], notes=[{"deep": None}])
     dumped = message.model_dump()
     assert dumped == {
@@ -343,20 +332,6 @@ def test_a_message_dumped_has_all_documented_fields_and_can_be_made_of_them() ->
         assert (twin, type(twin.tool_calls[0])) == (message, vf.ToolCall)
     dumped["notes"][0]["deep"] = 1
     assert message["notes"] == [{"deep": None}]
-
-
-def test_a_copy_of_a_message_with_a_change_is_its_own() -> None:
-    message = vf.UserMessage([{"type": "text", "text": "a"}])
-    other = message.model_copy(update={"content": "b", "seen": True})
-    assert (other["content"], other.seen, type(other), message) == (
-        "b",
-        True,
-        vf.UserMessage,
-        vf.UserMessage([{"type": "text", "text": "a"}]),
-    )
-    deep: Any = message.model_copy(deep=True)
-    deep.content[0]["text"] = "c"
-    assert message.content[0]["text"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -376,7 +351,7 @@ def test_content_parts_are_dicts_of_their_documented_classes(part: Any, kind: st
         part.cotnent  # noqa: B018
 
 
-def test_content_parts_are_written_to_by_attribute() -> None:
+def test_content_parts_are_written_to_hold_sources_and_have_the_methods_of_models() -> None:
     message = vf.UserMessage([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:,"}}])
     sent = json.dumps(chat_format.native_message(message))
     text, image = message.content
@@ -392,9 +367,6 @@ def test_content_parts_are_written_to_by_attribute() -> None:
     assert text == {"type": "text", "text": "b"}
     with pytest.raises(AttributeError):
         del text.note
-
-
-def test_content_parts_have_the_methods_of_models() -> None:
     part = vf.ImageUrlContentPart(image_url={"url": "data:,", "detail": None})
     fields = {"type": "image_url", "image_url": {"url": "data:,", "detail": None}}
     assert part.model_dump() == json.loads(part.model_dump_json()) == fields
@@ -408,3 +380,16 @@ def test_content_parts_have_the_methods_of_models() -> None:
     for wrong in ({"type": "text", "text": "x"}, {}, 5):
         with pytest.raises(ValueError, match="ImageUrlContentPart"):
             vf.ImageUrlContentPart.model_validate(wrong)
+    from verifiers_compat.types import ImageUrlContentPart, ImageUrlSource, InputAudioContentPart, InputAudioSource
+
+    image = ImageUrlContentPart(image_url=ImageUrlSource(url="https://example.org/a.png"))
+    audio = InputAudioContentPart(input_audio=InputAudioSource(data="UklG", format="wav"))
+    assert (image.image_url.url, audio.input_audio.data, audio.input_audio.format) == ("https://example.org/a.png", "UklG", "wav")
+    assert image.model_dump() == {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    plain = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "input_audio", "input_audio": {"data": "y", "format": "mp3"}}]
+    content = vf.UserMessage(content=plain).content
+    assert (type(content[0].image_url), type(content[1].input_audio)) == (ImageUrlSource, InputAudioSource)
+    assert vf.UserMessage(content=[image, audio]).content == [image, audio]
+    assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
+    with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
+        InputAudioSource.model_validate({"data": "y"})

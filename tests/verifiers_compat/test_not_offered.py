@@ -132,12 +132,9 @@ def test_each_module_of_the_tree_is_here_or_says_why() -> None:
     assert find_module_reason("envs.env") is None  # two modules have this name
 
 
-def test_a_module_stands_for_everything_below_it() -> None:
+def test_a_module_stands_for_what_is_below_and_what_was_never_there_has_no_reason() -> None:
     assert find_reason("serve.client.env_client.EnvClient") == find_reason("serve") == REASONS["serve"]
     assert find_reason("gepa.adapter.anything") == REASONS["gepa.adapter"]
-
-
-def test_what_was_never_there_has_no_reason() -> None:
     assert find_reason("envs.no_such_env") is None
     assert find_reason("") is None
     assert find_reason("envs.browser_env_of_mine") is None

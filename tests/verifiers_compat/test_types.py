@@ -64,7 +64,7 @@ def test_what_is_included_and_excluded_is_said_as_to_pydantic(choice: dict[str, 
     assert not nested or holder.model_dump(**nested) == {"held": as_pydantic_has_it}
 
 
-def test_fields_that_were_not_given_are_left_out() -> None:
+def test_fields_that_were_not_given_or_are_defaults_are_left_out() -> None:
     message = vf.AssistantMessage(content=None, name=None)
     message["tool_calls"] = None
     assert message.model_dump(exclude_unset=True) == {"role": "assistant", "content": None, "tool_calls": None}
@@ -75,9 +75,6 @@ def test_fields_that_were_not_given_are_left_out() -> None:
     assert vf.ResponseTokens(**TOKENS).model_dump(exclude_unset=True) == TOKENS
     assert vf.Usage(prompt_tokens=0).model_dump(exclude_unset=True)["prompt_tokens"] == 0
     assert Kept(said=message).model_dump(exclude_unset=True)["said"] == {"role": "assistant", "content": None, "tool_calls": None}
-
-
-def test_fields_that_are_what_they_are_by_default_are_left_out() -> None:
     assert vf.Usage().model_dump(exclude_defaults=True) == {}
     assert vf.Usage(total_tokens=2, cached=0).model_dump(exclude_defaults=True) == {"total_tokens": 2, "cached": 0}
     assert vf.Usage().model_dump(exclude_none=True) == vf.Usage().model_dump()
@@ -132,7 +129,7 @@ def test_what_is_no_such_message_is_refused_by_a_model(wrong: dict[str, Any]) ->
 # Responses
 
 
-def test_a_response_needs_no_usage_and_keeps_further_fields() -> None:
+def test_a_response_needs_no_usage_keeps_further_fields_and_comes_back_from_json() -> None:
     response = answer(cost=0.5)
     assert (response.usage, response.cost, response["cost"], response["id"], response.get("nothing", 1)) == (None, 0.5, 0.5, "r", 1)  # type: ignore[attr-defined]
     response["model"] = "other"
@@ -146,6 +143,12 @@ def test_a_response_needs_no_usage_and_keeps_further_fields() -> None:
         response["nothing"]
     with pytest.raises(TypeError, match="message"):
         vf.Response(id="r", created=1, model="m")
+    response = answer(usage={"prompt_tokens": 1})
+    twin = vf.Response.model_validate_json(response.model_dump_json())
+    assert twin == response
+    assert (type(twin.usage), type(twin.message), twin.message.finish_reason) == (vf.Usage, vf.ResponseMessage, "stop")  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="Response"):
+        vf.Response.model_validate({"id": "r"})
 
 
 @pytest.mark.parametrize(
@@ -185,25 +188,13 @@ def test_items_are_the_fields_and_nothing_else() -> None:
                 record[name]
 
 
-def test_a_response_comes_back_from_json() -> None:
-    response = answer(usage={"prompt_tokens": 1})
-    twin = vf.Response.model_validate_json(response.model_dump_json())
-    assert twin == response
-    assert (type(twin.usage), type(twin.message), twin.message.finish_reason) == (vf.Usage, vf.ResponseMessage, "stop")  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="Response"):
-        vf.Response.model_validate({"id": "r"})
-
-
-def test_timings_are_read_by_item_too() -> None:
+def test_timings_are_read_by_item_written_to_and_have_older_names() -> None:
     timing = vf.RolloutTiming(start_time=1.0)
     timing.generation["start"], timing.generation["end"] = 1.0, 3.0  # type: ignore[index]
     timing.model.add(1.0, 2.0)
     assert timing["generation"]["duration"] == timing.generation.get("duration") == 2.0  # type: ignore[attr-defined]
     assert timing["model"]["spans"][0]["end"] == 2.0
     assert all(isinstance(span, vf.TimeSpan) for span in (timing.setup, timing.scoring, *timing.model.spans))
-
-
-def test_what_is_written_to_a_span_counts_and_the_spans_take_none_themselves() -> None:
     timing = vf.RolloutTiming(start_time=1.0)
     timing.model.add(1.0, 2.0)
     timing.model.add(3.0, 0.0)
@@ -215,12 +206,16 @@ def test_what_is_written_to_a_span_counts_and_the_spans_take_none_themselves() -
     assert [copied.end for copied in copy.deepcopy(timing).model.spans] == [2.0, 5.0]
     with pytest.raises(AttributeError, match="append"):
         timing.model.spans.append(first)  # type: ignore[attr-defined]
+    timing = vf.RolloutTiming(start_time=1.0)
+    timing.generation.start, timing.generation.end, timing.scoring.start, timing.scoring.end = 1.0, 3.0, 3.0, 3.5
+    assert (timing["generation_ms"], timing["scoring_ms"], timing["total_ms"]) == (2000.0, 500.0, timing.total * 1000)
+    assert timing.total == 2.5
 
 
 # Tools
 
 
-def test_a_tool_is_written_to_and_keeps_further_fields() -> None:
+def test_tools_are_written_to_and_read_as_the_chat_api_takes_them() -> None:
     tool = vf.Tool(name="look", description="Look.", parameters={"type": "object", "properties": {}}, origin="mine")
     assert (tool["name"], tool.get("nothing"), "strict" in tool, tool.origin) == ("look", None, True, "mine")  # type: ignore[attr-defined]
     shown = tool.openai
@@ -231,6 +226,12 @@ def test_a_tool_is_written_to_and_keeps_further_fields() -> None:
         **{"name": "look", "description": "See.", "parameters": {"type": "object", "properties": {}}},
         "strict": True,
     }
+    tool = vf.Tool(name="look", description="", parameters={})
+    assert vf.State(tool_defs=[tool])["oai_tools"] == [tool.to_openai()]
+    assert vf.State(tool_defs=None)["oai_tools"] == vf.State(tool_defs=[])["oai_tools"] == []
+    for key in ("oai_tools", "nothing"):
+        with pytest.raises(KeyError):
+            vf.State()[key]
 
 
 # Names
@@ -266,22 +267,6 @@ def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothi
 def look(at: int) -> str:
     """Look."""
     return "seen"
-
-
-def test_older_names_of_timings_are_milliseconds() -> None:
-    timing = vf.RolloutTiming(start_time=1.0)
-    timing.generation.start, timing.generation.end, timing.scoring.start, timing.scoring.end = 1.0, 3.0, 3.0, 3.5
-    assert (timing["generation_ms"], timing["scoring_ms"], timing["total_ms"]) == (2000.0, 500.0, timing.total * 1000)
-    assert timing.total == 2.5
-
-
-def test_older_tools_of_a_state_are_read_as_the_chat_api_takes_them() -> None:
-    tool = vf.Tool(name="look", description="", parameters={})
-    assert vf.State(tool_defs=[tool])["oai_tools"] == [tool.to_openai()]
-    assert vf.State(tool_defs=None)["oai_tools"] == vf.State(tool_defs=[])["oai_tools"] == []
-    for key in ("oai_tools", "nothing"):
-        with pytest.raises(KeyError):
-            vf.State()[key]
 
 
 def test_older_columns_of_results_are_in_the_order_of_the_outputs() -> None:

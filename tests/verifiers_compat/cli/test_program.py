@@ -93,12 +93,9 @@ def test_fields_become_options(run_command: Callable[..., Any]) -> None:
     assert got.pop() == {"name": "x", "own": 7, **dict(zip(names, values, strict=True))}
 
 
-def test_notes_go_to_the_standard_error_stream(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_go_to_the_standard_error_stream_and_json_objects_are_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     print_note("careful")
     assert capsys.readouterr() == ("", "note: careful\n")
-
-
-def test_a_json_object_is_parsed() -> None:
     assert parse_json_object("--args", '{"a": [1]}') == {"a": [1]}
     assert parse_json_object("--args", "{}") == {}
     for text, message in (("{", "--args must be JSON: "), ("[]", "--args must be a JSON object, .*got list"), ("null", "got NoneType")):

@@ -80,16 +80,13 @@ def test_every_extra_that_stands_for_another_exists() -> None:
     assert names(tuple(extra_requirements(["MCP", "mcp"]))) == ["mcp"]
 
 
-def test_this_library_is_never_looked_for(workspace: Path) -> None:
+def test_this_library_is_never_looked_for_and_limits_the_rest(workspace: Path) -> None:
     found = requirements_of(requiring(workspace / "p", "vfgym[all]>=0.0.1"))
     assert "vfgym" not in names(found.install)
     assert "textarena" in names(found.install)
     assert found.replaced == ()
     with pytest.raises(ConfigurationError, match="update vfgym"):
         requirements_of(requiring(workspace / "p", "vfgym>=999"))
-
-
-def test_what_this_library_requires_limits_the_rest() -> None:
     own = constraints()
     assert any(each.startswith("openai>=") for each in own)
     assert not [each for each in own if each.startswith(("textarena", "pytest", "vfgym"))]

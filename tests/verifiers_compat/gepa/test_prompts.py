@@ -154,8 +154,7 @@ def test_a_conversation_that_no_prompt_changes_is_found() -> None:
 # Replacing the system prompt
 
 
-def test_a_system_prompt_can_be_replaced() -> None:
-    """For episodes and datasets alike; rows with a system message of their own keep it."""
+def test_a_system_prompt_can_be_replaced_in_an_environment_and_in_a_group() -> None:
     env = doubles(rows=[ROWS[0], conversation(ROWS[1], "My own.")], eval_dataset=ROWS[:1])
     assert env.get_dataset()["prompt"][0][0]["content"] == START
     for told in ("Go.", None):
@@ -164,9 +163,6 @@ def test_a_system_prompt_can_be_replaced() -> None:
         assert [message["content"] for message in first] == [told, "0, doubled?"][told is None :]
         assert second[0]["content"] == "My own."
         assert env.get_eval_dataset()[0]["prompt"] == first == [dict(message) for message in env.reset(options={"example_id": 0})[0]]
-
-
-def test_the_system_prompts_of_a_group_are_replaced_together() -> None:
     group = in_group()
     group.set_system_prompt("Go.")
     assert {row["prompt"][0]["content"] for row in group.get_dataset()} == {"Go."}

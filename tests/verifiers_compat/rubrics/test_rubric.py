@@ -72,15 +72,12 @@ async def test_what_is_written_counts(write: Callable[[vf.Rubric], Any], reward:
     assert await reward_and_metrics(rubric) == (reward, metrics)
 
 
-async def test_an_augmented_assignment_counts() -> None:
+async def test_augmented_assignments_and_lists_that_a_subclass_sets_count() -> None:
     rubric = vf.Rubric([one])
     rubric.funcs += [ten]
     rubric.weights += [0.5]
     assert await reward_and_metrics(rubric) == (6.0, {"one": 1.0, "ten": 10.0})
     assert (rubric.funcs, rubric.weights, rubric.metric_names) == ([one, ten], [1.0, 0.5], ["one", "ten"])
-
-
-async def test_a_subclass_sets_its_lists() -> None:
     assert await reward_and_metrics(Own()) == (50.0, {"hundred": 100.0})
 
 

@@ -27,12 +27,10 @@ async def _plus_one(number: int) -> int:
     return number + 1
 
 
-async def test_plain_and_async_functions_are_called_alike() -> None:
+async def test_plain_and_async_functions_get_the_arguments_that_they_name() -> None:
     assert await maybe_await(lambda number: number + 1, 1) == await maybe_await(_plus_one, number=1) == 2
     assert await maybe_await(functools.partial(_plus_one, 1)) == 2
 
-
-async def test_a_function_gets_the_arguments_that_it_names() -> None:
     async def reward(completion: str, *, answer: str = "none", **kwargs: Any) -> list[Any]:
         return [completion, answer, sorted(kwargs)]
 
@@ -57,7 +55,7 @@ async def test_no_limit_is_no_semaphore(limit: int | None) -> None:
     assert isinstance(await maybe_semaphore(limit), NullAsyncContext)
 
 
-async def test_a_semaphore_limits() -> None:
+async def test_a_semaphore_limits_and_waiting_for_it_can_be_cancelled() -> None:
     sem = await maybe_semaphore(2)
     running, most = 0, 0
 
@@ -70,10 +68,6 @@ async def test_a_semaphore_limits() -> None:
 
     await asyncio.gather(*(with_sem(sem, work()) for _ in range(10)))
     assert most == 2
-
-
-async def test_waiting_for_a_semaphore_can_be_cancelled() -> None:
-    """The coroutine that never ran is closed: Python would warn of one that was never awaited."""
     sem = asyncio.Semaphore(0)
     task = asyncio.ensure_future(with_sem(sem, _plus_one(1)))
     await asyncio.sleep(0)

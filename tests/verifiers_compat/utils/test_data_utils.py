@@ -40,23 +40,30 @@ SYSTEM = {"role": "system", "content": "Be brief."}
 SHOTS = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"}]
 
 
-def test_a_prompt_is_made_of_the_question() -> None:
+def test_prompts_are_made_of_columns(tmp_path: Path) -> None:
     rows = format_dataset(_dataset({"question": "2+2?", "answer": "4", "level": 1}), "Be brief.", SHOTS)
     assert rows[0]["prompt"] == [SYSTEM, *SHOTS, {"role": "user", "content": "2+2?"}]
     assert {key: rows[0][key] for key in ("answer", "level", "example_id")} == {"answer": "4", "level": 1, "example_id": 0}
+    rows = format_dataset(_dataset({"problem": "2+2?", "solution": "4"}), question_key="problem", answer_key="solution")
+    assert (rows[0]["prompt"][0]["content"], rows[0]["answer"]) == ("2+2?", "4")
+    with pytest.raises(ValueError, match="'answer' too"):
+        format_dataset(_dataset({"question": "2+2?", "solution": "4", "answer": "4"}), answer_key="solution")
+    prompt = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}]
+    rows = format_dataset(_dataset({"prompt": prompt}), "42")
+    assert rows[0]["prompt"] == [{"role": "system", "content": "42"}, *prompt]
+    with pytest.raises(ValueError, match=r"'prompt'.*'question'.*it has text"):
+        format_dataset(_dataset({"text": "x"}))
+    with pytest.raises(ValueError, match="must be a list of messages"):
+        format_dataset(_dataset({"prompt": "x"}), "Be brief.")
+    rows = format_dataset(_dataset({"question": "x"}), map_kwargs={"cache_file_name": str(tmp_path / "own.arrow")})
+    assert rows[0]["prompt"]
+    assert (tmp_path / "own.arrow").exists()
 
 
 @pytest.mark.parametrize("system_prompt", [None, ""])
 def test_an_empty_system_prompt_is_left_out(system_prompt: str | None) -> None:
     rows = format_dataset(_dataset({"question": "2+2?"}), system_prompt)
     assert rows[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
-
-
-def test_other_columns_can_hold_question_and_answer() -> None:
-    rows = format_dataset(_dataset({"problem": "2+2?", "solution": "4"}), question_key="problem", answer_key="solution")
-    assert (rows[0]["prompt"][0]["content"], rows[0]["answer"]) == ("2+2?", "4")
-    with pytest.raises(ValueError, match="'answer' too"):
-        format_dataset(_dataset({"question": "2+2?", "solution": "4", "answer": "4"}), answer_key="solution")
 
 
 def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptureFixture) -> None:
@@ -69,12 +76,6 @@ def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptur
     assert (unchanged[0]["prompt"], unchanged[0]["question"]) == (own[1:], "ignored")
 
 
-def test_a_text_stands_beside_parts_and_numbers_stay_text() -> None:
-    prompt = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}]
-    rows = format_dataset(_dataset({"prompt": prompt}), "42")
-    assert rows[0]["prompt"] == [{"role": "system", "content": "42"}, *prompt]
-
-
 @pytest.mark.parametrize(
     ("ids", "expected", "source"),
     [([7, 9], [7, 9], None), (["a", "b"], [0, 1], ["a", "b"]), ([1.5, 2.5], [0, 1], [1.5, 2.5])],
@@ -85,19 +86,6 @@ def test_example_ids_are_integers(ids: list[Any], expected: list[int], source: l
     assert rows["example_id"][:] == expected
     assert (rows["src_id"][:] if source else None) == source
     assert "env_id" not in rows.column_names
-
-
-def test_arguments_reach_map(tmp_path: Path) -> None:
-    rows = format_dataset(_dataset({"question": "x"}), map_kwargs={"cache_file_name": str(tmp_path / "own.arrow")})
-    assert rows[0]["prompt"]
-    assert (tmp_path / "own.arrow").exists()
-
-
-def test_rows_that_make_no_prompt() -> None:
-    with pytest.raises(ValueError, match=r"'prompt'.*'question'.*it has text"):
-        format_dataset(_dataset({"text": "x"}))
-    with pytest.raises(ValueError, match="must be a list of messages"):
-        format_dataset(_dataset({"prompt": "x"}), "Be brief.")
 
 
 def test_answers_inside_a_text() -> None:

@@ -50,10 +50,16 @@ async def test_an_installed_environment(write: Any) -> None:
     assert outputs["outputs"][0]["completion"][-1]["content"] == "4"
 
 
-def test_what_the_environment_says_of_itself_stays(write: Any) -> None:
+def test_the_name_the_arguments_and_what_an_environment_says_of_itself(write: Any) -> None:
     write("my_env_two", "def load_environment(): return make(env_id='mine', env_args={'a': 1})")
     env = load_environment("my-env-two")
     assert (env.env_id, env.env_args) == ("mine", {"a": 1})
+    write("args_env", "def load_environment(difficulty=1): return make()")
+    with pytest.raises(ValueError, match=r"takes no argument 'dificulty'.*Did you mean `difficulty`"):
+        load_environment("args-env", dificulty=2)
+    write("kwargs_env", "def load_environment(**kwargs): return make(sampling_args=kwargs)")
+    assert load_environment("kwargs-env", temperature=1).sampling_args["temperature"] == 1
+    assert module_name("primeintellect/wiki-search") == module_name("wiki_search") == "wiki_search"
 
 
 async def test_registered_ids_load_too() -> None:
@@ -88,14 +94,6 @@ def test_what_can_be_wrong_with_it(write: Any, code: str, kind: type[Exception] 
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_unknown_arguments_are_named(write: Any) -> None:
-    write("args_env", "def load_environment(difficulty=1): return make()")
-    with pytest.raises(ValueError, match=r"takes no argument 'dificulty'.*Did you mean `difficulty`"):
-        load_environment("args-env", dificulty=2)
-    write("kwargs_env", "def load_environment(**kwargs): return make(sampling_args=kwargs)")
-    assert load_environment("kwargs-env", temperature=1).sampling_args["temperature"] == 1
-
-
 @pytest.mark.parametrize(
     ("env_id", "told"),
     [
@@ -110,10 +108,6 @@ def test_unknown_arguments_are_named(write: Any) -> None:
 def test_ids_that_are_none(env_id: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         load_environment(env_id)
-
-
-def test_the_name_of_the_module() -> None:
-    assert module_name("primeintellect/wiki-search") == module_name("wiki_search") == "wiki_search"
 
 
 def test_a_mapping_becomes_the_config_that_the_loader_asks_for(write: Any) -> None:

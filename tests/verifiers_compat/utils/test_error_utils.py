@@ -29,7 +29,7 @@ def _raised() -> ToolError:
         return outer
 
 
-def test_a_chain_follows_the_causes() -> None:
+def test_chains_follow_the_causes_and_become_data_and_errors_again() -> None:
     error = _raised()
     chain = ErrorChain(error)
     assert (str(chain), repr(chain)) == ("ToolError -> SandboxError -> KeyError", "ToolError('t') -> SandboxError('s') -> KeyError('k')")
@@ -40,21 +40,16 @@ def test_a_chain_follows_the_causes() -> None:
     assert get_error_chain(None) == []
     assert ErrorChain(_raised()) == chain
     assert len({ErrorChain(_raised()), chain}) == 1
-
-
-def test_a_chain_that_closes_in_itself_ends() -> None:
     error = ToolError("t")
     error.__cause__ = SandboxError("s")
     error.__cause__.__cause__ = error
     assert str(ErrorChain(error)) == "ToolError -> SandboxError"
-
-
-def test_errors_as_data_and_back() -> None:
     info = error_info(_raised())
     assert info["error_chain_str"] == "ToolError -> SandboxError -> KeyError"
     back = error_info_to_exception(info)
     assert type(back) is ToolError
     assert str(back) == info["error_chain_repr"]
+    assert error_type_name(None) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +71,3 @@ def test_the_type_is_found_by_its_name(error: Any, types: Any, kind: type[BaseEx
 @pytest.mark.parametrize("error", [_raised(), error_info(_raised()), "ToolError -> KeyError", "ToolError('t') -> KeyError('k')"])
 def test_the_type_name_of_any_form(error: Any) -> None:
     assert error_type_name(error) == "ToolError"
-
-
-def test_no_error_has_no_name() -> None:
-    assert error_type_name(None) is None

@@ -48,8 +48,17 @@ def test_the_role_decides_the_class(raw: Any, kind: type) -> None:
     assert (message["content"], message.content, message.get("content"), "content" in message) == ("x", "x", "x", True)
 
 
-def test_a_text_is_one_text_message() -> None:
+def test_texts_and_lists_of_messages_become_messages() -> None:
     assert normalize_messages("Once upon") == [TextMessage("Once upon")]
+    messages = [UserMessage("x")]
+    assert maybe_normalize_messages(messages) is messages
+    assert normalize_messages(messages) == messages
+    assert normalize_messages(messages) is not messages
+    assert concat_messages([messages, {"role": "assistant", "content": "y"}, "z"]) == [
+        UserMessage("x"),
+        AssistantMessage("y"),
+        TextMessage("z"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,18 +104,6 @@ def test_what_is_no_message(raw: Any, error: type[Exception], told: str) -> None
             normalize(raw, "prompt")
 
 
-def test_a_list_of_messages_is_left_alone_where_it_may_be() -> None:
-    messages = [UserMessage("x")]
-    assert maybe_normalize_messages(messages) is messages
-    assert normalize_messages(messages) == messages
-    assert normalize_messages(messages) is not messages
-    assert concat_messages([messages, {"role": "assistant", "content": "y"}, "z"]) == [
-        UserMessage("x"),
-        AssistantMessage("y"),
-        TextMessage("z"),
-    ]
-
-
 def test_printable_messages_say_what_cannot_be_shown() -> None:
     message = {"role": "user", "content": [{"type": "text", "text": "Look:"}, IMAGE, AUDIO, {"type": "video", "url": "u"}]}
     assert message_to_printable(message) == {"role": "user", "content": "Look:\n\n[image]\n\n[audio]\n\n[video]"}
@@ -116,8 +113,7 @@ def test_printable_messages_say_what_cannot_be_shown() -> None:
 CALLING = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "name": "f", "arguments": '{"ä": 1}'}], "name": None}
 
 
-def test_serialized_messages_are_plain_json() -> None:
-    """Tool calls are dicts, None is left out, and reading them back gives the same messages."""
+def test_serialized_messages_are_plain_json_and_sanitized_calls_text() -> None:
     plain = serialize_message_for_output(CALLING)
     assert plain == {
         "role": "assistant",
@@ -126,9 +122,6 @@ def test_serialized_messages_are_plain_json() -> None:
     assert {type(plain), type(plain["tool_calls"][0])} == {dict}
     messages = [UserMessage([{"type": "text", "text": "x"}, IMAGE]), from_raw_message(CALLING), ToolMessage("3", tool_call_id="1")]
     assert normalize_messages(json.loads(json.dumps(serialize_messages_for_output(messages)))) == messages
-
-
-def test_sanitized_tool_calls_are_text_that_can_be_read_back() -> None:
     (message,) = sanitize_tool_calls([CALLING])
     assert [type(call) for call in message["tool_calls"]] == [str]
     assert normalize_messages([message]) == normalize_messages([CALLING])

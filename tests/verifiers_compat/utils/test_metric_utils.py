@@ -44,24 +44,13 @@ def test_running_metrics(metric: metric_utils.Metric[Any], value: Any) -> None:
     assert metric.compute() == value
 
 
-def test_a_number_of_0_is_a_number_and_one_that_is_missing_is_none() -> None:
-    """Also where it stands among the metrics; an output without a reward counts as 0."""
+def test_numbers_are_those_of_their_names_and_0_is_one() -> None:
     mean = metric_utils.MeanMetric("m")
     mean.add_outputs([{"m": 0.0, "metrics": {"m": 9.0}}, {"metrics": {"m": 4.0}}, {"metrics": None}, {}])
     assert (mean.compute(), mean.count) == (2.0, 2)
     reward = metric_utils.RewardMetric()
     reward.add_outputs([{"reward": 1.0}, {}])
     assert (reward.compute(), reward.name) == (0.5, "reward")
-
-
-@pytest.mark.parametrize(("threshold", "at"), [(0.0, 1.0), (0.5, 0.5), (1.0, 0.5), (1.1, 0.0)])
-def test_a_rollout_passes_from_the_threshold_on(threshold: float, at: float) -> None:
-    metric = metric_utils.PassAtKMetric(2, threshold)
-    metric.add_outputs([{"example_id": 0, "reward": 1.0}, {"example_id": 0, "reward": None}, {"example_id": 1, "reward": 1.0}])
-    assert metric.compute()[0]["1"] == at
-
-
-def test_the_tokens_of_an_output_are_those_of_its_own_names() -> None:
     names = ("input_tokens", "output_tokens", "final_input_tokens", "final_output_tokens")
     output = {"token_usage": {name: number for number, name in enumerate(names)}}
     kinds = ("InputTokensMetric", "OutputTokensMetric", "FinalInputTokensMetric", "FinalOutputTokensMetric")
@@ -69,3 +58,10 @@ def test_the_tokens_of_an_output_are_those_of_its_own_names() -> None:
         metric = getattr(metric_utils, kind)()
         metric.add_outputs([output, {"token_usage": None}, {}])
         assert (metric.name, metric.compute()) == (names[number], float(number))
+
+
+@pytest.mark.parametrize(("threshold", "at"), [(0.0, 1.0), (0.5, 0.5), (1.0, 0.5), (1.1, 0.0)])
+def test_a_rollout_passes_from_the_threshold_on(threshold: float, at: float) -> None:
+    metric = metric_utils.PassAtKMetric(2, threshold)
+    metric.add_outputs([{"example_id": 0, "reward": 1.0}, {"example_id": 0, "reward": None}, {"example_id": 1, "reward": 1.0}])
+    assert metric.compute()[0]["1"] == at

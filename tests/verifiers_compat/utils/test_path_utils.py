@@ -23,17 +23,13 @@ def test_temporary_files_are_written_as_they_are(content: str | bytes) -> None:
         os.unlink(path)
 
 
-def test_paths_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_of_results_begin_at_an_environments_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = path_utils.get_results_path("owner/env", "vendor/model")
     assert path.parent == Path("outputs/evals/owner--env--vendor--model")
     assert len(path.name) == 8
     assert path != path_utils.get_results_path("owner/env", "vendor/model")
     assert path_utils.get_results_path("e", "m", tmp_path, "other").parent == tmp_path / "other" / "e--m"
-
-
-def test_an_environment_s_own_directory_is_the_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless a base is given, or there is no such directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "environments" / "my_env").mkdir(parents=True)
     assert path_utils.get_eval_runs_dir("owner/my-env", "m") == Path("environments/my_env/outputs/evals/owner--my-env--m")

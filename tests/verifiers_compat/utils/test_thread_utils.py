@@ -45,7 +45,7 @@ def test_executors_grow_with_the_rollouts() -> None:
 
 
 @pytest.mark.usefixtures("_no_executors")
-def test_what_cannot_be_scaled_is_refused() -> None:
+def test_executors_are_replaced_by_name_have_a_worker_and_can_be_scaled() -> None:
     class Other(concurrent.futures.Executor):
         pass
 
@@ -53,6 +53,14 @@ def test_what_cannot_be_scaled_is_refused() -> None:
         thread_utils.register_executor("other", Other())
     with pytest.raises(ValueError, match="at least 1"):
         thread_utils.scale_executors(0)
+    first, second = (concurrent.futures.ThreadPoolExecutor(max_workers=1) for _ in range(2))
+    thread_utils.register_executor("name", first)
+    thread_utils.register_executor("name", second, lambda rollouts: rollouts - 9)
+    thread_utils.scale_executors(3)
+    assert (first._max_workers, second._max_workers) == (1, 1)
+    thread_utils.scale_executors(11)
+    assert (first._max_workers, second._max_workers) == (1, 2)
+    first.shutdown()
 
 
 @pytest.mark.usefixtures("_no_executors")
@@ -86,18 +94,6 @@ def test_each_thread_has_its_own() -> None:
     assert first_same
     assert second_same
     del thread_utils.get_thread_local_storage().numbers
-
-
-@pytest.mark.usefixtures("_no_executors")
-def test_an_executor_is_replaced_by_another_of_its_name_and_has_a_worker_at_least() -> None:
-    first, second = (concurrent.futures.ThreadPoolExecutor(max_workers=1) for _ in range(2))
-    thread_utils.register_executor("name", first)
-    thread_utils.register_executor("name", second, lambda rollouts: rollouts - 9)
-    thread_utils.scale_executors(3)
-    assert (first._max_workers, second._max_workers) == (1, 1)
-    thread_utils.scale_executors(11)
-    assert (first._max_workers, second._max_workers) == (1, 2)
-    first.shutdown()
 
 
 @pytest.mark.usefixtures("_no_executors")

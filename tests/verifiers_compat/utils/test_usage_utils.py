@@ -28,14 +28,10 @@ def test_usage_of_any_response(usage: Any, expected: tuple[int, int]) -> None:
     assert extract_usage_tokens(SimpleNamespace(usage=usage)) == extract_usage_tokens({"usage": usage}) == expected
 
 
-def test_the_tracker_counts() -> None:
+def test_tokens_are_counted_and_those_of_the_last_context_told() -> None:
     tracker = StateUsageTracker()
     tracker.add(3, 4)
     assert dict(tracker) == {"input_tokens": 3, "output_tokens": 4}
-
-
-def test_tokens_of_the_last_context() -> None:
-    """What the model wrote is counted over all turns, the rest is the last context without it."""
 
     def turn(prompt: int, completion: int) -> dict[str, Any]:
         usage = Usage(prompt_tokens=prompt, completion_tokens=completion)

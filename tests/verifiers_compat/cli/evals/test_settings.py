@@ -49,7 +49,7 @@ def registry(workspace: Path) -> Path:
     return file
 
 
-def test_without_a_word_everything_has_its_default() -> None:
+def test_what_is_not_said_has_its_default_and_what_is_said_twice_is_settled() -> None:
     config = config_of()
     client = config.client_config
     assert (config.model, client.api_base_url, client.api_key_var) == ("openai/gpt-4.1-mini", PROVIDERS["prime"].url, "PRIME_API_KEY")
@@ -57,9 +57,13 @@ def test_without_a_word_everything_has_its_default() -> None:
     assert client.extra_headers_from_state == {"X-Session-ID": "example_id"}
     assert (config.num_examples, config.rollouts_per_example, config.max_concurrent, config.max_retries) == (5, 3, 32, 0)
     assert (config.sampling_args, config.env_dir_path, config.save_results) == ({}, "./environments", False)
+    config = config_of(max_tokens=7, temperature=0.5, sampling_args={"temperature": 0, "seed": 1})
+    assert config.sampling_args == {"max_tokens": 7, "temperature": 0, "seed": 1}
+    assert config_of(extra_env_kwargs={"timeout_seconds": 9, "x": 1}, timeout=3).extra_env_kwargs == {"timeout_seconds": 3.0, "x": 1}
+    assert [config_of(**fields).save_results for fields in ({}, {"save_results": True}, {"save_to_hf_hub": True})] == [False, True, True]
 
 
-def test_a_name_of_the_registry_gives_model_and_place(registry: Path) -> None:
+def test_a_name_of_the_registry_gives_model_and_place_unless_more_is_said(registry: Path) -> None:
     config = config_of(model="one", headers=["X-Mine: 1"])
     client = config.client_config
     assert (config.model, client.api_base_url, client.api_key_var, client.client_type) == (
@@ -67,24 +71,15 @@ def test_a_name_of_the_registry_gives_model_and_place(registry: Path) -> None:
         *("A_KEY", "openai_responses"),
     )
     assert client.extra_headers == {"X-Place": "a", "X-Mine": "1"}
-
-
-def test_provider_wins_over_the_registry_and_explicit_values_over_both(registry: Path) -> None:
     client = config_of(model="one", provider="anthropic", api_key_var="MY_KEY").client_config
     assert (client.api_base_url, client.api_key_var, client.client_type) == (PROVIDERS["anthropic"].url, "MY_KEY", "anthropic_messages")
     client = config_of(model="one", provider="openai", api_base_url="http://z", api_client_type="openai_completions").client_config
     assert (client.api_base_url, client.api_key_var, client.client_type) == ("http://z", "OPENAI_API_KEY", "openai_completions")
-
-
-def test_variants_of_an_endpoint_take_turns_unless_one_place_is_given(registry: Path) -> None:
     client = config_of(endpoint_id="two").client_config
     assert [each.api_base_url for each in client.endpoints()] == ["http://b/v1", "http://c/v1"]
     assert all(each.extra_headers_from_state == {"X-Session-ID": "example_id"} for each in client.endpoints())
     client = config_of(model="two", provider="vllm").client_config
     assert (client.endpoint_configs, client.api_base_url) == ([], PROVIDERS["vllm"].url)
-
-
-def test_a_model_that_the_registry_does_not_know_is_taken_literally(registry: Path) -> None:
     config = config_of(model="org/other", provider="openrouter")
     assert (config.model, config.client_config.api_key_var) == ("org/other", "OPENROUTER_API_KEY")
     with pytest.raises(ConfigurationError, match="there is no endpoint 'three'"):
@@ -93,15 +88,6 @@ def test_a_model_that_the_registry_does_not_know_is_taken_literally(registry: Pa
         config_of(endpoint_id="one", model="one")
     with pytest.raises(ConfigurationError, match=r"no provider 'openapi'.*Did you mean `openai`"):
         config_of(provider="openapi")
-
-
-def test_sampling_args_win_over_the_options_that_stand_for_them() -> None:
-    config = config_of(max_tokens=7, temperature=0.5, sampling_args={"temperature": 0, "seed": 1})
-    assert config.sampling_args == {"max_tokens": 7, "temperature": 0, "seed": 1}
-
-
-def test_timeout_wins_over_what_is_set_on_the_environment() -> None:
-    assert config_of(extra_env_kwargs={"timeout_seconds": 9, "x": 1}, timeout=3).extra_env_kwargs == {"timeout_seconds": 3.0, "x": 1}
 
 
 def test_defaults_of_an_environment_stand_in_its_pyproject(workspace: Path) -> None:
@@ -147,10 +133,6 @@ def test_what_makes_no_evaluation_is_refused() -> None:
         config_of(env_id="")
     with pytest.raises(ConfigurationError, match=r"no endpoint registry none\.toml"):
         config_of(endpoints_path="none.toml")
-
-
-def test_results_are_saved_where_somebody_needs_them() -> None:
-    assert [config_of(**fields).save_results for fields in ({}, {"save_results": True}, {"save_to_hf_hub": True})] == [False, True, True]
 
 
 def test_a_run_to_resume_is_named_or_found(workspace: Path) -> None:

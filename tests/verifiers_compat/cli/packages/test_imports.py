@@ -35,13 +35,10 @@ def test_what_is_imported_and_what_its_name_stands_for(text: str, path: str, bou
     assert (found.path, found.bound, found.target) == (path, bound, target)
 
 
-def test_relative_imports_of_a_package_begin_at_itself() -> None:
-    assert [each.path for each in imports_of("from . import a\nfrom .. import b", "pack/deep/__init__.py")] == ["pack.deep.a", "pack.b"]
-
-
-def test_every_import_of_a_text_is_found_with_its_line() -> None:
+def test_every_import_is_found_with_its_line_and_relative_ones_begin_at_the_package() -> None:
     text = "import a, b\n\ndef f():\n    from c import (\n        d,\n        e,\n    )\n\nclass A:\n    import g\n"
     assert [(each.path, each.line) for each in imports_of(text)] == [("a", 1), ("b", 1), ("c.d", 4), ("c.e", 4), ("g", 10)]
+    assert [each.path for each in imports_of("from . import a\nfrom .. import b", "pack/deep/__init__.py")] == ["pack.deep.a", "pack.b"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_names_are_found_however_they_are_reached(check: Callable[..., Report], 
     assert not report.is_complete
 
 
-def test_submodules_and_attributes_are_names_too(check: Callable[..., Report]) -> None:
+def test_submodules_and_attributes_are_names_too_and_misspelt_ones_are_recognised(check: Callable[..., Report]) -> None:
     report = check(
         "import verifiers.v1 as v1\nimport verifiers.envs.integrations.browser_env\nfrom verifiers.rubrics.rubric import Rubric\n"
         "from verifiers.envs.tool_env import _private\nfrom verifiers.utils import no_such\n"
@@ -44,9 +44,6 @@ def test_submodules_and_attributes_are_names_too(check: Callable[..., Report]) -
     assert "no such name" in absent["utils.no_such"]
     assert "no such name" in absent["rubrics.rubric.Rubric.no_method"]
     assert "browser" in absent["envs.integrations.browser_env"]
-
-
-def test_a_misspelt_name_is_recognised(check: Callable[..., Report]) -> None:
     assert names_of(check("import verifiers as vf\nvf.XMLParsr"))["XMLParsr"].endswith("Did you mean `XMLParser`, `Parser`, `ThinkParser`?")
 
 

@@ -41,11 +41,17 @@ def scores_of(output: Any) -> list[float]:
     return [output["metrics"][name] for name in ("math_verify_score", "judge_score", "correct_answer")]
 
 
-async def test_what_is_equal_is_right_and_nobody_is_asked(vf: Any) -> None:
+async def test_a_judge_is_asked_only_where_that_is_wished_for_and_answers_differ(vf: Any) -> None:
     judge = Judge(r"\boxed{B}")
     output = await scored(vf, "2", judge, use_judge_fallback=True)
     assert (output["reward"], scores_of(output)) == (1.0, [1.0, 1.0, 1.0])
     assert judge.asked == []
+    judge = Judge(r"\boxed{A}")
+    output = await scored(vf, "two", judge)
+    assert (output["reward"], judge.asked) == (0.0, [])
+    output = await scored(vf, "two", Judge(RuntimeError("no")), use_judge_fallback=True)
+    assert output["reward"] == 0.0
+    assert "judge_score" in output["metrics_errors"]
 
 
 @pytest.mark.parametrize(
@@ -71,24 +77,12 @@ async def test_the_judge_has_the_last_word_on_what_is_not_equal(vf: Any, verdict
         assert part in request["messages"][0]["content"]
 
 
-async def test_nobody_is_asked_unless_that_is_wished_for(vf: Any) -> None:
-    judge = Judge(r"\boxed{A}")
-    output = await scored(vf, "two", judge)
-    assert (output["reward"], judge.asked) == (0.0, [])
-
-
 async def test_a_judge_of_ones_own(vf: Any) -> None:
     """Its parser, prompt, model and parameters are those that are given."""
     judge = Judge(r"\boxed{A}")
     arguments = {"judge_prompt": "{question}|{answer}|{response}", "judge_model": "m", "judge_sampling_args": {"temperature": 0}}
     await scored(vf, r"It is \boxed{two}.", judge, parser=vf.Parser(vf.extract_boxed_answer), use_judge_fallback=True, **arguments)
     assert judge.asked == [{"model": "m", "messages": [{"role": "user", "content": "1 + 1?|2|two"}], "temperature": 0}]
-
-
-async def test_a_judge_that_fails_is_told(vf: Any) -> None:
-    output = await scored(vf, "two", Judge(RuntimeError("no")), use_judge_fallback=True)
-    assert output["reward"] == 0.0
-    assert "judge_score" in output["metrics_errors"]
 
 
 def test_what_works_on_hosted_sandboxes_says_why(vf: Any) -> None:
