@@ -44,10 +44,7 @@ def test_of_an_error_in_own_code_its_place_is_shown(directory: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "raised"),
-    [
-        (["--debug", "info", "xyzzy"], "ConfigurationError"),
-        (["info", "mine:Fails-v0", "--debug"], "RuntimeError: cannot be made"),
-    ],
+    [(["--debug", "info", "xyzzy"], "ConfigurationError"), (["info", "mine:Fails-v0", "--debug"], "RuntimeError: cannot be made")],
 )
 def test_debug_shows_the_whole_traceback(arguments: list[str], raised: str) -> None:
     stderr = run_vfgym(*arguments, exit_code=1).stderr

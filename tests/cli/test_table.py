@@ -60,7 +60,7 @@ def test_what_cells_hold_is_one_line_that_works_no_terminal(capsys: pytest.Captu
     assert capsys.readouterr().out == "a\\nb\nc\\x1b[2J\\td\n"
 
 
-@pytest.mark.parametrize("width", [30, 45])
+@pytest.mark.parametrize("width", [pytest.param(30, marks=pytest.mark.exhaustive), 45])
 def test_what_commands_print_is_readable_at_any_width(width: int) -> None:
     """Lines break between words: no number is cut, and no word is spelled one letter a line."""
     evaluation = ("eval", GAME, "-a", "random", "-n", "5", "-r", "2", "--no-save")

@@ -142,10 +142,7 @@ def test_what_a_rollout_counts_with_in_a_pair() -> None:
     assert "1 rollout with a reward that is not a finite number" in pair["verdict"]
 
 
-@pytest.mark.parametrize(
-    ("num_different", "num_equal", "needed"),
-    [(2, 0, 6), (5, 0, 6), (5, 1, 8)],
-)
+@pytest.mark.parametrize(("num_different", "num_equal", "needed"), [(2, 0, 6), (5, 0, 6), (5, 1, 8)])
 def test_fewer_than_six_tasks_that_differ_tell_nothing(num_different: int, num_equal: int, needed: int) -> None:
     tasks = num_different + num_equal
     a = results_of({(task, 0): 0.0 for task in range(tasks)}, "a")

@@ -161,12 +161,7 @@ quick = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCh
 )
 @example(points=[[-1.0] * MOVES, [-2.0] * MOVES], margin=0.0, rollouts_per_example=2)
 @example(points=[[-100.0, 0.0, 50.0], [1.0, 1.0, 1.0]], margin=None, rollouts_per_example=1)
-def test_in_games(
-    tmp_path: Path,
-    points: list[list[float]],
-    margin: float | None,
-    rollouts_per_example: int,
-) -> None:
+def test_in_games(tmp_path: Path, points: list[list[float]], margin: float | None, rollouts_per_example: int) -> None:
     """Games that reward moves, of which failing early spares some, and whose author declares the lowest reward, less, or none."""
     env = Points(points)
     env.failure_reward = None if margin is None else env.lowest - margin

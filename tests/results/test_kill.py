@@ -79,8 +79,9 @@ def lines_in(file: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
-@pytest.mark.parametrize("scoring", ["alone", "groups"])
-@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("kills", "scoring"), [(2, "groups"), *(pytest.param(40, each, marks=pytest.mark.exhaustive) for each in ("alone", "groups"))]
+)
 def test_a_killed_run_resumes_to_the_same_results(tmp_path: Path, kills: int, scoring: str) -> None:
     whole, path, calls = tmp_path / "whole", tmp_path / "run", tmp_path / "calls"
     with begin(whole, tmp_path / "whole_calls", scoring) as process:

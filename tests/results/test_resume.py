@@ -27,17 +27,7 @@ from vfgym.messages import (
     ToolMessage,
     UserMessage,
 )
-from vfgym.results import (
-    EarlierRun,
-    GenerateOutputs,
-    ResultsError,
-    ResultsWriter,
-    RolloutOutput,
-    Run,
-    Slot,
-    find_incomplete,
-    load_results,
-)
+from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, Slot, find_incomplete, load_results
 from vfgym.results.metadata import version_info
 
 ROWS = [{"question": f"{i} + 1?", "answer": str(i + 1), "info": {"number": i}} for i in range(6)]

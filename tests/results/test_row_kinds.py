@@ -30,10 +30,7 @@ NOT_ROWS: list[tuple[Any, str]] = [
     ({"tool_defs": [{"role": "x"}]}, "its tool_defs must be a list of tools, each with a name"),
     ({"metrics_errors": 5}, "its metrics_errors must be an object of texts, got 5"),
     ({"trajectory": [{}]}, "its trajectory must be a list of steps, each with prompt and completion, got [{}]"),
-    (
-        {"trajectory": [{"prompt": [], "completion": 5}]},
-        "step 0 of its trajectory: the completion must be a list of messages, got 5",
-    ),
+    ({"trajectory": [{"prompt": [], "completion": 5}]}, "step 0 of its trajectory: the completion must be a list of messages, got 5"),
     ({"trajectory": [{"prompt": [], "completion": [], "extras": 5}]}, "step 0 of its trajectory: extras must be an object, got 5"),
 ]
 

@@ -47,8 +47,7 @@ def test_a_row_without_it_tells_its_tokens(usage: Any, price: Price | None, expe
 
 
 @pytest.mark.parametrize(
-    ("costs", "expected"),
-    [([], None), ([0.0], 0.0), ([0.5, 0.25], 0.75), ([0.0, 0.0], 0.0), ([0.5, None], None), ([None, 0.5], None)],
+    ("costs", "expected"), [([], None), ([0.0], 0.0), ([0.5, 0.25], 0.75), ([0.0, 0.0], 0.0), ([0.5, None], None), ([None, 0.5], None)]
 )
 def test_rows_cost_what_they_cost_together_where_each_is_known(costs: list[float | None], expected: float | None) -> None:
     assert cost_of({"spent": {"cost": cost}} for cost in costs) == expected

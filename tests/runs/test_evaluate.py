@@ -17,17 +17,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from tests import environments
 from tests.interruptions import ctrl_c
-from vfgym import (
-    EnvGroup,
-    Response,
-    Rubric,
-    SingleTurnEnv,
-    Usage,
-    blocking,
-    cleanup,
-    teardown,
-    to_chat,
-)
+from vfgym import EnvGroup, Response, Rubric, SingleTurnEnv, Usage, blocking, cleanup, teardown, to_chat
 from vfgym.agents import ScriptedAgent
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import AssistantMessage, Message

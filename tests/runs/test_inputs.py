@@ -32,13 +32,7 @@ def test_a_seed_follows_from_seed_place_and_number_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ids"),
-    [
-        ((-1, 1), [0, 1, 2, 3, 4]),
-        ((3, 2), [0, 1, 2]),
-        ((9, 1), [0, 1, 2, 3, 4]),
-        ((-1, 3, [4, 0]), [4, 0]),
-    ],
+    ("arguments", "ids"), [((-1, 1), [0, 1, 2, 3, 4]), ((3, 2), [0, 1, 2]), ((9, 1), [0, 1, 2, 3, 4]), ((-1, 3, [4, 0]), [4, 0])]
 )
 def test_tasks_are_taken_from_the_first_or_by_their_ids(arguments: tuple[Any, ...], ids: list[int]) -> None:
     inputs = TaskInputs(tasks(), *arguments)

@@ -201,10 +201,7 @@ def test_secrets_among_arguments_have_to_be_given_again() -> None:
         kept.make_agent()
 
 
-@pytest.mark.parametrize(
-    ("options", "kept"),
-    [({}, {"isolate": True, "sandboxed": False}), ({"answer_seconds": 1.0}, None)],
-)
+@pytest.mark.parametrize(("options", "kept"), [({}, {"isolate": True, "sandboxed": False}), ({"answer_seconds": 1.0}, None)])
 def test_an_isolated_agent_is_kept_unless_it_was_told_more_than_its_name(options: dict[str, Any], kept: dict[str, Any] | None) -> None:
     name = f"{__file__}:own_agent"
     agent = IsolatedAgent(name, **options)

@@ -346,28 +346,14 @@ def test_documented_defaults_of_models(name: str) -> None:
 
 
 def test_documented_fields_of_evaluations() -> None:
+    numbers = dict.fromkeys(("num_examples", "rollouts_per_example", "max_concurrent"), 1)
     config = vf.EvalConfig(
-        env_id="x",
-        env_args={},
-        env_dir_path=".",
-        model="m",
-        client_config=vf.ClientConfig(),
-        sampling_args={},
-        num_examples=1,
-        rollouts_per_example=1,
-        max_concurrent=1,
+        env_id="x", env_args={}, env_dir_path=".", model="m", client_config=vf.ClientConfig(), sampling_args={}, **numbers
     )
     defaults = {
-        "endpoint_id": None,
-        "independent_scoring": False,
-        "extra_env_kwargs": {},
-        "max_retries": 0,
-        "verbose": False,
-        "state_columns": None,
-        "save_results": False,
-        "resume_path": None,
-        "save_to_hf_hub": False,
-        "hf_hub_dataset_name": None,
+        **dict.fromkeys(("endpoint_id", "state_columns", "resume_path", "hf_hub_dataset_name")),
+        **dict.fromkeys(("independent_scoring", "verbose", "save_results", "save_to_hf_hub"), False),
+        **{"extra_env_kwargs": {}, "max_retries": 0},
     }
     assert {name: getattr(config, name) for name in defaults} == defaults
 

@@ -49,13 +49,7 @@ def test_verifiers_is_left_out_and_its_extras_are_replaced(workspace: Path) -> N
 
 @pytest.mark.parametrize(
     ("extra", "distributions"),
-    [
-        ("ta", ["textarena"]),
-        ("rg", ["reasoning-gym"]),
-        ("math", ["math-verify"]),
-        ("mcp", ["mcp"]),
-        ("renderers", ["renderers", "httpx"]),
-    ],
+    [("ta", ["textarena"]), ("rg", ["reasoning-gym"]), ("math", ["math-verify"]), ("mcp", ["mcp"]), ("renderers", ["renderers", "httpx"])],
 )
 def test_each_extra_of_verifiers_has_what_stands_for_it(extra: str, distributions: list[str], workspace: Path) -> None:
     found = requirements_of(requiring(workspace / "p", f"verifiers[{extra}]"))

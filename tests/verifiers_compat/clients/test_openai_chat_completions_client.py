@@ -14,9 +14,7 @@ from verifiers_compat.clients.openai_chat_completions_client import (
     parse_reasoning_content,
 )
 from verifiers_compat.types import ClientConfig
-from verifiers_compat.utils.client_utils import (
-    setup_openai_client,
-)
+from verifiers_compat.utils.client_utils import setup_openai_client
 from vfgym.errors import OverlongPromptError
 from vfgym.model_server import ModelServer
 

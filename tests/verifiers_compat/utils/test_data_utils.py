@@ -77,8 +77,7 @@ def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize(
-    ("ids", "expected", "source"),
-    [([7, 9], [7, 9], None), (["a", "b"], [0, 1], ["a", "b"]), ([1.5, 2.5], [0, 1], [1.5, 2.5])],
+    ("ids", "expected", "source"), [([7, 9], [7, 9], None), (["a", "b"], [0, 1], ["a", "b"]), ([1.5, 2.5], [0, 1], [1.5, 2.5])]
 )
 def test_example_ids_are_integers(ids: list[Any], expected: list[int], source: list[Any] | None) -> None:
     """Integer ids are kept, others move to ``src_id``; the reserved ``env_id`` column goes."""

@@ -7,10 +7,7 @@ import logging
 import datasets
 import pytest
 
-from verifiers_compat.utils.eval_utils import (
-    get_log_level,
-    quiet_datasets,
-)
+from verifiers_compat.utils.eval_utils import get_log_level, quiet_datasets
 
 
 def test_there_is_no_full_screen_display() -> None:

@@ -154,11 +154,7 @@ def test_options_that_stand_in_for_others_arrive_too(vf_eval: VfEval, workspace:
     for option in ("--provider", "-p"):
         vf_eval("recorder", "-m", "m", option, "anthropic")
         found, place = played(), PROVIDERS["anthropic"]
-        assert [found[name] for name in ("api_base_url", "api_key_var", "client_type")] == [
-            place.url,
-            place.key_var,
-            place.client_type,
-        ]
+        assert [found[name] for name in ("api_base_url", "api_key_var", "client_type")] == [place.url, place.key_var, place.client_type]
     for option in ("--api-base-url", "-b"):
         vf_eval("recorder", "-m", "m", "-p", "anthropic", option, NOWHERE)
         found = played()

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from verifiers_compat.cli.evals.endpoints import read_endpoints
-from verifiers_compat.utils.eval_utils import (
-    load_endpoints,
-    resolve_endpoints_file,
-)
+from verifiers_compat.utils.eval_utils import load_endpoints, resolve_endpoints_file
 from vfgym.errors import ConfigurationError
 
 REGISTRY = """

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from verifiers_compat.utils.eval_utils import (
-    filter_inputs,
-    invalid_ablation_sweep_fields,
-    load_toml_config,
-    normalize_env_id_alias,
-)
+from verifiers_compat.utils.eval_utils import filter_inputs, invalid_ablation_sweep_fields, load_toml_config, normalize_env_id_alias
 from vfgym.errors import ConfigurationError
 
 

@@ -42,7 +42,7 @@ def test_keyword_arguments_that_are_not_taken_are_named(check: Callable[..., Rep
         "vf.SingleTurnEnv(anything=1)\nvf.load_example_dataset(count=3)\n"
     )
     assert list(names_of(report)) == [
-        *("XMLParser(nope=...)", "XMLParser(size=...)", "load_example_dataset(count=...)", "XMLParser(shade=...)"),
+        *("XMLParser(nope=...)", "XMLParser(size=...)", "load_example_dataset(count=...)", "XMLParser(shade=...)")
     ]
 
 

@@ -28,7 +28,7 @@ def read(text: str) -> GepaFields:
 )
 def test_fields_stand_in_tables_or_at_the_top(text: str, workspace: Path) -> None:
     assert read(text).model_dump(exclude_none=True) == {
-        **{"env_id": "a", "env_args": {"x": 1}, "max_calls": 3, "sampling_args": {"top_p": 0.5}},
+        **{"env_id": "a", "env_args": {"x": 1}, "max_calls": 3, "sampling_args": {"top_p": 0.5}}
     }
 
 
