@@ -363,7 +363,7 @@ async def test_what_can_not_be_written_to_is_restored_too(sandbox: Sandbox) -> N
     await sandbox.exec("chmod -R 700 a && rm -r a && touch new")
     await sandbox.restore(snapshot)
     assert (await sandbox.exec(listing)).stdout == before
-    await sandbox.exec("chmod -R 700 .")
+    await sandbox.exec("chmod -R 700 *")
 
 
 # Ports
