@@ -63,10 +63,7 @@ OVERLONG = {
         400,
         said("This endpoint's maximum context length is 131072 tokens. However, you requested about 200000 tokens.", code=400),
     ),
-    "together": (
-        422,
-        said("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens"),
-    ),
+    "together": (422, said("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens")),
     "text-generation-inference": (422, {"error": "Input validation error: `inputs` must have less than 1024 tokens. Given: 3000"}),
     "gemini": (400, [said("The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).", code=400)]),
     "bedrock": (400, {"message": "Input is too long for requested model."}),

@@ -9,14 +9,7 @@ from typing import Any
 import aiohttp
 
 from vfgym import ToolCall
-from vfgym.model_server import (
-    ModelServer,
-    Policy,
-    Reply,
-    echo,
-    random_policy,
-    tokenize,
-)
+from vfgym.model_server import ModelServer, Policy, Reply, echo, random_policy, tokenize
 
 HELLO: list[Any] = [{"role": "user", "content": "héllo 😀"}]
 

@@ -9,9 +9,7 @@ import openai
 import pytest
 
 from tests.model_server.asked import MODELS
-from vfgym.model_server import (
-    ModelServer,
-)
+from vfgym.model_server import ModelServer
 
 
 @pytest.fixture

@@ -17,13 +17,7 @@ from hypothesis import strategies as st
 
 from tests.model_server.asked import BODIES, CHAT_TOOL, HELLO, MODELS, PATHS, post, says
 from vfgym import AssistantMessage, UserMessage, blocking
-from vfgym.model_server import (
-    ModelRequest,
-    ModelServer,
-    Policy,
-    Reply,
-    RequestRefused,
-)
+from vfgym.model_server import ModelRequest, ModelServer, Policy, Reply, RequestRefused
 
 
 async def test_a_policy_sees_what_was_asked() -> None:
@@ -182,9 +176,7 @@ def connection(thread_server: ModelServer) -> Iterator[http.client.HTTPConnectio
 
 @settings(max_examples=150)
 @given(
-    path=st.sampled_from(PATHS),
-    is_stream=st.booleans(),
-    changes=st.dictionaries(st.sampled_from(FIELDS), VALUES, min_size=1, max_size=3),
+    path=st.sampled_from(PATHS), is_stream=st.booleans(), changes=st.dictionaries(st.sampled_from(FIELDS), VALUES, min_size=1, max_size=3)
 )
 def test_no_body_brings_the_server_down(
     connection: http.client.HTTPConnection, path: str, is_stream: bool, changes: dict[str, Any]

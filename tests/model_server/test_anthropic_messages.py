@@ -9,10 +9,7 @@ import anthropic
 import pytest
 
 from tests.model_server.asked import BODIES, CALLS, CLAUDE_TOOL, FULL, HELLO, post
-from vfgym.model_server import (
-    ModelRequest,
-    ModelServer,
-)
+from vfgym.model_server import ModelRequest, ModelServer
 
 
 async def test_messages_carry_thinking_text_and_tool_use(claude: anthropic.AsyncAnthropic) -> None:

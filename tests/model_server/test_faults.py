@@ -12,12 +12,7 @@ import pytest
 
 from tests.model_server.asked import BODIES, HELLO, PATHS, post
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import (
-    FAULTS,
-    Faults,
-    ModelRequest,
-    ModelServer,
-)
+from vfgym.model_server import FAULTS, Faults, ModelRequest, ModelServer
 from vfgym.model_server.faults import exact_kind
 
 STATUS_OF = {"rate_limited": 429, "server_error": 500, "overlong": 400}

@@ -9,10 +9,7 @@ import pytest
 from tests.model_server.asked import BODIES, CALLS, CHAT_TOOL, HELLO, post, says
 from vfgym import ToolCall, Usage
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import (
-    ModelServer,
-    Reply,
-)
+from vfgym.model_server import ModelServer, Reply
 from vfgym.model_server.generation import Generation, generate
 
 

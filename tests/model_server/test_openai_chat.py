@@ -8,10 +8,7 @@ import openai
 
 from tests.model_server.asked import BODIES, CALLS, CHAT_TOOL, FULL, HELLO, post
 from vfgym import Usage
-from vfgym.model_server import (
-    ModelServer,
-    Reply,
-)
+from vfgym.model_server import ModelServer, Reply
 
 
 async def test_chat_answers_and_counts_tokens(gpt: openai.AsyncOpenAI) -> None:

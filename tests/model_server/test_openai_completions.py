@@ -5,9 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 
-from vfgym.model_server import (
-    ModelServer,
-)
+from vfgym.model_server import ModelServer
 
 
 async def test_completions_take_text_and_token_ids(gpt: openai.AsyncOpenAI) -> None:

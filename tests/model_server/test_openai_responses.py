@@ -9,11 +9,7 @@ import openai
 import pytest
 
 from tests.model_server.asked import CALLS, CHAT_TOOL, FULL
-from vfgym.model_server import (
-    ModelRequest,
-    ModelServer,
-    Reply,
-)
+from vfgym.model_server import ModelRequest, ModelServer, Reply
 
 
 async def test_responses_carry_reasoning_text_and_calls(gpt: openai.AsyncOpenAI) -> None:

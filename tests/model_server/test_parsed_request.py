@@ -8,9 +8,7 @@ import pytest
 
 from tests.model_server.asked import BODIES, CALLS, CHAT_TOOL, HELLO, PATHS, post
 from vfgym.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from vfgym.model_server import (
-    ModelServer,
-)
+from vfgym.model_server import ModelServer
 from vfgym.model_server.exchange import RequestRefused
 from vfgym.model_server.parsed_request import (
     check_tool_answers,

@@ -8,10 +8,7 @@ import pytest
 
 from tests.model_server.asked import BODIES, HELLO, PATHS, post, says
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import (
-    ModelServer,
-    Overlong,
-)
+from vfgym.model_server import ModelServer, Overlong
 
 
 @pytest.mark.parametrize("path", PATHS)

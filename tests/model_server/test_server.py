@@ -23,10 +23,7 @@ import pytest
 from tests.model_server.asked import BODIES, HELLO, MODELS, post, says
 from vfgym.cli.serve_model import load_models, serve
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import (
-    ModelServer,
-    echo,
-)
+from vfgym.model_server import ModelServer, echo
 
 
 async def test_models_and_health(gpt: openai.AsyncOpenAI, server: ModelServer) -> None:

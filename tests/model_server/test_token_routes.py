@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from tests.model_server.asked import CALLS, CHAT_TOOL, HELLO, post, says
-from vfgym.model_server import (
-    ModelRequest,
-    ModelServer,
-)
+from vfgym.model_server import ModelRequest, ModelServer
 
 
 async def test_prompt_and_answer_are_the_rendering_of_the_longer_conversation(server: ModelServer) -> None:

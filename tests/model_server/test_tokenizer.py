@@ -5,11 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vfgym.model_server import (
-    Reply,
-    detokenize,
-    tokenize,
-)
+from vfgym.model_server import Reply, detokenize, tokenize
 
 
 @given(st.text(st.characters()))

@@ -135,13 +135,7 @@ async def test_it_can_be_called_and_stand_in_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"timeout_seconds": 0},
-        {"timeout_seconds": float("nan")},
-        {"timeout_seconds": "5"},
-        {"max_verify_chars": -1},
-    ],
+    "options", [{"timeout_seconds": 0}, {"timeout_seconds": float("nan")}, {"timeout_seconds": "5"}, {"max_verify_chars": -1}]
 )
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"{next(iter(options))} must be"):

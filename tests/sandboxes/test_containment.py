@@ -21,10 +21,7 @@ NAMES = [attempt.what for attempt in attempts(Path("folder"), 1, 1)]
 NOBODY = 65534
 
 
-@pytest.fixture(
-    scope="module",
-    params=["bwrap", "bwrap as a plain user", pytest.param("container", marks=pytest.mark.exhaustive)],
-)
+@pytest.fixture(scope="module", params=["bwrap", "bwrap as a plain user", pytest.param("container", marks=pytest.mark.exhaustive)])
 def harm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str | None]]:
     backend, _, as_user = request.param.partition(" ")
     arguments: list[str] = []

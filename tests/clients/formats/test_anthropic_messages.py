@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfgym.clients.formats.anthropic_messages import _turn, native_prompt, native_tool, read_blocks
-from vfgym.errors import (
-    InvalidMessage,
-)
+from vfgym.errors import InvalidMessage
 from vfgym.messages import (
     AssistantMessage,
     Message,
@@ -55,9 +53,7 @@ def sent_for(*messages: Message) -> dict[str, Any]:
 
 
 def test_a_question():
-    assert sent_for(UserMessage("hi")) == {
-        "messages": [{"role": "user", "content": "hi"}],
-    }
+    assert sent_for(UserMessage("hi")) == {"messages": [{"role": "user", "content": "hi"}]}
 
 
 def test_system_messages_are_joined_by_a_blank_line():
@@ -181,11 +177,7 @@ def test_an_error_is_said_only_where_the_message_says_it():
 
 def test_what_one_speaker_says_in_a_row_is_one_turn_and_nothing_is_left_out():
     body = sent_for(
-        UserMessage("a"),
-        SystemMessage("s"),
-        UserMessage("b"),
-        AssistantMessage(None, reasoning_content="only thought"),
-        UserMessage(" \n"),
+        UserMessage("a"), SystemMessage("s"), UserMessage("b"), AssistantMessage(None, reasoning_content="only thought"), UserMessage(" \n")
     )
     assert body["messages"] == [{"role": "user", "content": [text("a"), text("b")]}]
 

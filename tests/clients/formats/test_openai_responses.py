@@ -8,20 +8,8 @@ from typing import Any
 import pytest
 
 from vfgym.clients.formats.openai_responses import _items, native_parameters, native_prompt, native_tool, read_items
-from vfgym.errors import (
-    ConfigurationError,
-    InvalidMessage,
-)
-from vfgym.messages import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    TextMessage,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-    as_messages,
-)
+from vfgym.errors import ConfigurationError, InvalidMessage
+from vfgym.messages import AssistantMessage, Message, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, as_messages
 from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
@@ -126,19 +114,13 @@ def test_only_new_messages_are_converted():
         ({"logprobs": True, "include": ["message.output_text.logprobs", "x"]}, {"include": ["message.output_text.logprobs", "x"]}),
         ({"logprobs": True, "include": ["x"]}, {"include": ["x", "message.output_text.logprobs"]}),
         ({"tool_choice": "required"}, {"tool_choice": "required"}),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "add"}}},
-            {"tool_choice": {"type": "function", "name": "add"}},
-        ),
+        ({"tool_choice": {"type": "function", "function": {"name": "add"}}}, {"tool_choice": {"type": "function", "name": "add"}}),
         ({"tool_choice": {"type": "function", "name": "add"}}, {"tool_choice": {"type": "function", "name": "add"}}),
         ({"tool_choice": {"type": "web_search"}}, {"tool_choice": {"type": "web_search"}}),
         ({"max_completion_tokens": 5}, {"max_output_tokens": 5}),
         ({"max_output_tokens": 5}, {"max_output_tokens": 5}),
         ({"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}),
-        (
-            {"reasoning_effort": "low", "reasoning": {"summary": "auto"}},
-            {"reasoning": {"effort": "low", "summary": "auto"}},
-        ),
+        ({"reasoning_effort": "low", "reasoning": {"summary": "auto"}}, {"reasoning": {"effort": "low", "summary": "auto"}}),
         ({"verbosity": "low"}, {"text": {"verbosity": "low"}}),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object"}, "strict": True}}},

@@ -26,12 +26,7 @@ async def connections(server: CannedServer) -> AsyncIterator[Connections]:
 
 
 @pytest.mark.parametrize(
-    ("value", "sent"),
-    [
-        ({"a": [1, "é"], "b": None}, '{"a":[1,"é"],"b":null}'.encode()),
-        ("cut \ud83d", b'"cut \\ud83d"'),
-        ("", b'""'),
-    ],
+    ("value", "sent"), [({"a": [1, "é"], "b": None}, '{"a":[1,"é"],"b":null}'.encode()), ("cut \ud83d", b'"cut \\ud83d"'), ("", b'""')]
 )
 def test_compact_json_in_utf_8(value: Any, sent: bytes) -> None:
     assert encode_json(value) == sent
@@ -64,8 +59,7 @@ async def test_headers(server: CannedServer, connections: Connections, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("answer", "read"),
-    [({"a": [0, None]}, {"a": [0, None]}), (Canned("null"), None), (Canned("<html>"), "<html>"), (Canned(""), "")],
+    ("answer", "read"), [({"a": [0, None]}, {"a": [0, None]}), (Canned("null"), None), (Canned("<html>"), "<html>"), (Canned(""), "")]
 )
 async def test_what_comes_back(server: CannedServer, connections: Connections, answer: Any, read: Any) -> None:
     server.answers = [answer]

@@ -17,22 +17,8 @@ import pytest
 from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig, resolve_client
 from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient
-from vfgym.errors import (
-    ConfigurationError,
-    EmptyModelResponseError,
-    InvalidModelResponseError,
-    ModelError,
-    OverlongPromptError,
-)
-from vfgym.messages import (
-    MESSAGE_TYPES,
-    Message,
-    Response,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-    as_message,
-)
+from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.messages import MESSAGE_TYPES, Message, Response, SystemMessage, ToolMessage, UserMessage, as_message
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool
 
@@ -115,11 +101,7 @@ class TestPrompt:
             await client.get_response([UserMessage("hi")], "m", {**SIZE, "extra_headers": {"X-C": "3"}}, state={"trajectory_id": "t7"})
         assert server.paths == ["/v1/messages"]
         assert server.headers[0]["authorization"] == "Bearer key"
-        assert {name: server.headers[0][name] for name in ("x-a", "x-b", "x-c")} == {
-            "x-a": "1",
-            "x-b": "t7",
-            "x-c": "3",
-        }
+        assert {name: server.headers[0][name] for name in ("x-a", "x-b", "x-c")} == {"x-a": "1", "x-b": "t7", "x-c": "3"}
 
 
 class TestTools:
@@ -313,11 +295,7 @@ class TestConversations:
         async with asked(first, reply({**THINKING, "thinking": "Done."}, text("3"))) as (client, server):
             conversation = [SystemMessage("s"), UserMessage("1+2?")]
             response = await client.get_response(conversation, "m", SIZE, [TOOL])
-            conversation += [
-                _recorded(response),
-                ToolMessage("1", tool_call_id="toolu_1"),
-                ToolMessage("2", tool_call_id="toolu_2"),
-            ]
+            conversation += [_recorded(response), ToolMessage("1", tool_call_id="toolu_1"), ToolMessage("2", tool_call_id="toolu_2")]
             conversation.append(_recorded(await client.get_response(conversation, "m", SIZE, [TOOL])))
             conversation.append(UserMessage("sure?"))
             await client.get_response(conversation, "m", SIZE, [TOOL])

@@ -38,13 +38,7 @@ async def test_nemo_rl(server: CannedServer) -> None:
     await ask(client, [ASKED, ANSWERED, UserMessage("a")], [step_of()])
     assert server.bodies[-1]["messages"] == [
         {"role": "user", "content": "1 + 2?"},
-        {
-            "role": "assistant",
-            "content": "Oslo.",
-            "prompt_token_ids": [1, 2],
-            "generation_token_ids": [3],
-            "generation_log_probs": [-1.0],
-        },
+        {"role": "assistant", "content": "Oslo.", "prompt_token_ids": [1, 2], "generation_token_ids": [3], "generation_log_probs": [-1.0]},
         {"role": "user", "content": "a"},
     ]
     await ask(client, [ASKED, AssistantMessage("Rewritten."), UserMessage("a")], [step_of()])

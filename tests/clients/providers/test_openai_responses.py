@@ -15,22 +15,8 @@ import pytest
 from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig, resolve_client
 from vfgym.clients.providers.openai_responses import OpenAIResponsesClient
-from vfgym.errors import (
-    ConfigurationError,
-    EmptyModelResponseError,
-    InvalidModelResponseError,
-    ModelError,
-    OverlongPromptError,
-)
-from vfgym.messages import (
-    MESSAGE_TYPES,
-    Message,
-    Response,
-    ToolMessage,
-    Usage,
-    UserMessage,
-    as_message,
-)
+from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.messages import MESSAGE_TYPES, Message, Response, ToolMessage, Usage, UserMessage, as_message
 from vfgym.messages.responses import for_conversation
 from vfgym.tools import Tool
 

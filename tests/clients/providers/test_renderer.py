@@ -113,13 +113,7 @@ def completion(said: Any, finish_reason: str = "stop", **more: Any) -> dict[str,
 @asynccontextmanager
 async def asked(package: ModuleType, *answers: Any, can_bridge: bool = True, **config: Any) -> AsyncIterator[tuple[Client, CannedServer]]:
     async with canned_server(*answers) as server:
-        settings = {
-            "client_type": "renderer",
-            "api_base_url": server.url,
-            "api_key": "k",
-            "api_key_var": "NO_SUCH",
-            "max_retries": 0,
-        }
+        settings = {"client_type": "renderer", "api_base_url": server.url, "api_key": "k", "api_key_var": "NO_SUCH", "max_retries": 0}
         client = Client(ClientConfig(**settings, **config), package, can_bridge)
         try:
             yield client, server
