@@ -69,6 +69,7 @@ OVERLONG = {
     "bedrock": (400, {"message": "Input is too long for requested model."}),
     "bedrock, nova": (400, {"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input."}),
     "anthropic": (400, said("prompt is too long: 210000 tokens > 200000 maximum", type="invalid_request_error")),
+    "anthropic, all text": (400, said("too many total text bytes: 9000000 > 8000000", type="invalid_request_error")),
     "anthropic, with the answer": (400, said("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000")),
     "anthropic, bytes": (413, said("Request exceeds the maximum size", type="request_too_large")),
     "github": (413, said("Request body too large for gpt-4o model. Max size: 8000 tokens.", code="tokens_limit_reached")),

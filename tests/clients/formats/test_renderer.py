@@ -33,8 +33,9 @@ def test_a_message_has_the_fields_that_templates_know(message: Any, fields: dict
 
 def test_calls_of_a_message_are_plain() -> None:
     made = renderer_message(AssistantMessage(None, tool_calls=[ToolCall("c1", "add", '{"a": 1}')]))
-    assert made["tool_calls"][0]["function"]["name"] == "add"
+    assert made["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]
     assert type(made["tool_calls"]) is list
+    assert "native_output" not in renderer_message(AssistantMessage("a", native_output={"api": "x"}))
 
 
 def test_a_tool() -> None:

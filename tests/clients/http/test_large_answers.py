@@ -125,14 +125,6 @@ async def test_the_limit_holds_exactly(kind: str) -> None:
         await client.close()
 
 
-@pytest.mark.parametrize("kind", ["openai_chat_completions", "through the SDK"])
-async def test_what_is_small_passes(kind: str) -> None:
-    async with canned_server() as server:
-        client = client_of(kind, server.root)
-        assert (await client.get_response([UserMessage("hello")], "m")).message.content == "Oslo."
-        await client.close()
-
-
 async def test_a_stream_is_counted_as_a_whole(server_of_events: CannedServer) -> None:
     client = client_of("openai_chat_completions", server_of_events.url.removesuffix("/v1"), max_retries=0, max_body_mb=0.5)
     with pytest.raises(ModelError, match="max_body_mb"):

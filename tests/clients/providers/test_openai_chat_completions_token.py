@@ -147,13 +147,3 @@ async def test_what_a_model_does_not_write_is_filled_in(server: CannedServer, wr
     assert server.bodies[-1]["tokens"] == [1, 2, *written, *closing, 9, ord("a"), 8, 7, 9]
     assert server.paths[-1] == "/v1/chat/completions/tokens"
     await client.close()
-
-
-async def test_the_longest_turn_counts(server: CannedServer) -> None:
-    server.routes = {"/tokenize": template}
-    client = client_of(server.url)
-    longer = step_of(prompt=[ASKED, ANSWERED, UserMessage("a")], tokens={**step_of()["tokens"], "prompt_ids": [1, 2, 3, 4, 5]})
-    prompt = [ASKED, ANSWERED, UserMessage("a"), ANSWERED, UserMessage("b")]
-    await ask(client, prompt, [step_of(), longer])
-    assert server.bodies[-1]["tokens"][:5] == [1, 2, 3, 4, 5]
-    await client.close()

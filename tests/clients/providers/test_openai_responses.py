@@ -40,26 +40,11 @@ def reasoned(*summary: str, **more: Any) -> dict[str, Any]:
 
 
 def reply(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 10, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 15}
     return {
-        "id": "resp_1",
-        "object": "response",
-        "created_at": 1700000000,
-        "model": "gpt-x",
-        "status": status,
-        "error": None,
-        "incomplete_details": None,
-        "output": list(items),
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "usage": {
-            "input_tokens": 10,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": 5,
-            "output_tokens_details": {"reasoning_tokens": 3},
-            "total_tokens": 15,
-        },
-        **more,
+        **{"id": "resp_1", "object": "response", "created_at": 1700000000, "model": "gpt-x", "status": status, "error": None},
+        **{"incomplete_details": None, "output": list(items), "parallel_tool_calls": True, "tool_choice": "auto", "tools": []},
+        **{"usage": {**usage, "input_tokens_details": {"cached_tokens": 0}}, **more},
     }
 
 
@@ -118,11 +103,6 @@ class TestPrompt:
 
 
 class TestTools:
-    async def test_tools(self):
-        strict = TOOL.model_copy(update={"strict": False})
-        flat = {"type": "function", "name": "add", "description": "Add.", "parameters": TOOL.parameters}
-        assert await sent_with([TOOL, strict]) == {"tools": [flat, {**flat, "strict": False}]}
-
     @pytest.mark.parametrize("tools", [None, []])
     async def test_no_tools(self, tools):
         assert await sent_with(tools) == {}
@@ -158,14 +138,6 @@ class TestAnswers:
         assert (message.content, message.finish_reason, message.is_truncated) == ("Hello, you. No.", "stop", False)
         assert response.usage == Usage(10, 3, 5, 15)
         assert (message.tool_calls, message.reasoning_content, response.tokens) == (None, None, None)
-
-    async def test_tool_calls(self):
-        message = (await answer_of(call(), call("stop", "{", "call_2"))).message
-        assert (message.content, message.finish_reason) == (None, "tool_calls")
-        assert [(each.id, each.name, each.arguments) for each in message.tool_calls] == [
-            ("call_1", "add", '{"a": 1}'),
-            ("call_2", "stop", "{"),
-        ]
 
     @pytest.mark.parametrize(
         ("items", "more", "finish_reason", "is_truncated"),
@@ -241,34 +213,12 @@ class TestConversations:
         assert [item["type"] for item in sent[1:]] == ["message", *(["function_call"] if message.tool_calls else [])]
         assert sent[1]["content"] == message.content
 
-    async def test_a_tool_loop(self):
-        async with asked(reply(reasoned(), call()), reply(reasoned(), said("1."))) as (client, server):
-            conversation: list[Message] = [UserMessage("1?")]
-            conversation.append(recorded(await client.get_response(conversation, "m", {}, [TOOL])))
-            conversation.append(ToolMessage("1", tool_call_id="call_1"))
-            conversation.append(recorded(await client.get_response(conversation, "m", {}, [TOOL])))
-            conversation.append(UserMessage("sure?"))
-            await client.get_response(conversation, "m", {}, [TOOL])
-        assert [item["type"] for item in server.body["input"]] == [
-            "message",
-            "reasoning",
-            "function_call",
-            "function_call_output",
-            "reasoning",
-            "message",
-            "message",
-        ]
-
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("status", "error", "kind"),
         [
-            (
-                400,
-                {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"},
-                OverlongPromptError,
-            ),
+            (400, {"message": "Your input exceeds the context window of this model."}, OverlongPromptError),
             (400, {"message": "Unsupported parameter: 'temperature'", "code": "unsupported_parameter"}, ModelError),
             (500, {"message": "boom"}, ModelError),
             (401, {"message": "bad key"}, openai.AuthenticationError),
@@ -281,12 +231,3 @@ class TestErrors:
                 await client.get_response([UserMessage("hi")], "m")
         if kind is ModelError:
             assert isinstance(caught.value.__cause__, openai.APIStatusError)
-
-
-async def test_an_sdk_client_is_taken_as_it_is():
-    async with canned_server(OK) as server:
-        sdk = openai.AsyncOpenAI(api_key="k", base_url=server.url)
-        client = resolve_client(sdk, "openai_responses")
-        assert client.client is sdk
-        assert (await client.get_response([UserMessage("hi")], "m")).message.content == "Hello."
-        await client.close()
