@@ -110,29 +110,17 @@ NOT_WASTEFUL = {
 """Loops that search a whole text, or seem to, and why they take linear time."""
 
 WASTEFUL = (
-    "while text: text = text[1:]",
-    "while text: text = text[:-1]",
-    "for each in y: text = text[each:]",
-    "while text.startswith(x): text = text.removeprefix(x)",
-    "while text.endswith(x): text = text.removesuffix(x)",
-    "for each in range(len(text)): text = text.removesuffix(x)",
-    "for each in [*y, x]: text = text.removesuffix(each)",
-    "for each in range(2):\n    while text: text = text[1:]",
-    "while items: items.pop(0)",
-    "for each in y: items.insert(0, each)",
-    "for each in y: text.find('a')",
-    "while text.count('a'): pass",
-    "[text.split(each) for each in y]",
+    *("while text: text = text[1:]", "while text: text = text[:-1]", "for each in y: text = text[each:]"),
+    *("while text.startswith(x): text = text.removeprefix(x)", "while text.endswith(x): text = text.removesuffix(x)"),
+    *("for each in range(len(text)): text = text.removesuffix(x)", "for each in [*y, x]: text = text.removesuffix(each)"),
+    *("for each in range(2):\n    while text: text = text[1:]", "while items: items.pop(0)", "for each in y: items.insert(0, each)"),
+    *("for each in y: text.find('a')", "while text.count('a'): pass", "[text.split(each) for each in y]"),
     "for each in y:\n    if x: text.partition(each)",
 )
 NOT_IN_VAIN = (
-    "rest = memoryview(data)\nwhile rest: rest = rest[1:]",
-    "while (at := text.find('a', at)) >= 0: pass",
-    "for line in y: line.split(',')",
-    "text = text[1:]",
-    "for each in range(5): text = text.removeprefix(x)",
-    "for each in ('a', x): text = text.removesuffix(each)",
-    "for each in y: each.removesuffix(x)",
+    *("rest = memoryview(data)\nwhile rest: rest = rest[1:]", "while (at := text.find('a', at)) >= 0: pass"),
+    *("for line in y: line.split(',')", "text = text[1:]", "for each in range(5): text = text.removeprefix(x)"),
+    *("for each in ('a', x): text = text.removesuffix(each)", "for each in y: each.removesuffix(x)"),
     "for each in y: os.replace(each, each)",
 )
 

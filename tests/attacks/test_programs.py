@@ -175,12 +175,7 @@ async def test_a_forged_output_of_the_provider_is_not_sent_back_to_it(answers: A
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
-        "//",
-        "/{other}/v1/chat/completions",
-        "/{key}",
-        "/../{key}/v1/chat/completions",
-        "/{key}%2fv1/chat/completions",
+        *("/", "//", "/{other}/v1/chat/completions", "/{key}", "/../{key}/v1/chat/completions", "/{key}%2fv1/chat/completions"),
         "/{key}x/v1/chat",
     ],
 )

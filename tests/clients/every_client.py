@@ -23,14 +23,8 @@ class ThroughTheSDK(OpenAIChatCompletionsClient):
 
 
 KINDS = (
-    "openai_chat_completions",
-    "through the SDK",
-    "openai_chat_completions_token",
-    "nemorl_chat_completions",
-    "openai_completions",
-    "openai_responses",
-    "anthropic_messages",
-    "renderer",
+    *("openai_chat_completions", "through the SDK", "openai_chat_completions_token", "nemorl_chat_completions", "openai_completions"),
+    *("openai_responses", "anthropic_messages", "renderer"),
 )
 """The clients that are made of a configuration."""
 

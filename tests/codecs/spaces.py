@@ -32,21 +32,7 @@ CHARSETS = (
 )
 
 TRAPS = (
-    "<action>",
-    "</action>",
-    "</think>",
-    "",
-    " ",
-    '"',
-    '"a"',
-    "[1]",
-    "Action: a",
-    "```",
-    "null",
-    "{}",
-    "\n",
-    "-0",
-    "<action>a</action>",
+    *("<action>", "</action>", "</think>", "", " ", '"', '"a"', "[1]", "Action: a", "```", "null", "{}", "\n", "-0", "<action>a</action>"),
 )
 """Texts that mean something to whoever reads a message."""
 

@@ -64,12 +64,7 @@ def test_a_part_begins_with_its_label() -> None:
 @pytest.mark.parametrize(
     ("head", "is_one"),
     [
-        ("Action", True),
-        ("**My final answer**", True),
-        ("1. Move", True),
-        ("my final", False),
-        ("", False),
-        ("left", False),
+        *(("Action", True), ("**My final answer**", True), ("1. Move", True), ("my final", False), ("", False), ("left", False)),
         ("\u884c\u52d5", True),
     ],
 )

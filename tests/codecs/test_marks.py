@@ -137,12 +137,8 @@ FORMS = ["<action>{}</action>", "<Action>\n{}</Action> ", "\\boxed{{{}}} ", "Act
 """What says that this is the answer."""
 
 PAIRS = [
-    (MOVES, "right", "down"),
-    (TAXI, "Move north", "Fire (left)"),
-    (CELLS, "3", "4"),
-    (TORQUE, "[0.5]", "1"),
-    (DRIVE, "[0.5, 1]", "[1, 1]"),
-    (SAY, "me", "you"),
+    *((MOVES, "right", "down"), (TAXI, "Move north", "Fire (left)"), (CELLS, "3", "4"), (TORQUE, "[0.5]", "1")),
+    *((DRIVE, "[0.5, 1]", "[1, 1]"), (SAY, "me", "you")),
 ]
 
 

@@ -10,17 +10,8 @@ from vfgym.codecs.remarks import in_parentheses, remarked, without_brackets, wit
 @pytest.mark.parametrize(
     ("text", "inner"),
     [
-        ("[4]", "4"),
-        ("( 4 )", "4"),
-        ("{a b}", "a b"),
-        ("<x>", "x"),
-        ("\u300c4\u300d", "4"),
-        ("[4)", None),
-        ("[]", None),
-        ("[a] [b]", None),
-        ("4", None),
-        ("[", None),
-        ("", None),
+        *(("[4]", "4"), ("( 4 )", "4"), ("{a b}", "a b"), ("<x>", "x"), ("\u300c4\u300d", "4"), ("[4)", None), ("[]", None)),
+        *(("[a] [b]", None), ("4", None), ("[", None), ("", None)),
     ],
 )
 def test_one_pair_of_brackets_is_taken_off(text: str, inner: str | None) -> None:

@@ -15,16 +15,9 @@ def test_words_are_folded_and_have_no_apostrophes() -> None:
 @pytest.mark.parametrize(
     ("remark", "is_turned", "is_turned_as_reason"),
     [
-        ("it is free", False, False),
-        ("or right", True, True),
-        ("if it is free", True, True),
-        ("the right is not free", True, False),
-        ("it isn't far", True, False),
-        ("is it free", False, False),
-        ("free?", True, True),
-        ("\u7a7a\u3044\u3066\u3044\u308b", False, False),
-        ("\u6216\u8005\u53f3", True, True),
-        ("\u274c", True, True),
+        *(("it is free", False, False), ("or right", True, True), ("if it is free", True, True), ("the right is not free", True, False)),
+        *(("it isn't far", True, False), ("is it free", False, False), ("free?", True, True)),
+        *(("\u7a7a\u3044\u3066\u3044\u308b", False, False), ("\u6216\u8005\u53f3", True, True), ("\u274c", True, True)),
         ("", False, False),
     ],
 )

@@ -87,15 +87,8 @@ WORDS = codec_for(gs.Text(12, min_length=2, charset=string.ascii_lowercase + " .
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("open door", "open door"),
-        ("> **open door.**", "open door"),
-        ("'open door'", "open door"),
-        ("wait. go.", "wait. go."),
-        ("wait...", "wait..."),
-        ("*'\"wait\"'*", "wait"),
-        ("*", None),
-        ("Wait", None),
-        ("> > go", "go"),
+        *(("open door", "open door"), ("> **open door.**", "open door"), ("'open door'", "open door"), ("wait. go.", "wait. go.")),
+        *(("wait...", "wait..."), ("*'\"wait\"'*", "wait"), ("*", None), ("Wait", None), ("> > go", "go")),
     ],
 )
 def test_form_is_set_aside_where_the_rest_is_a_text_of_the_space(text: str, read: str | None) -> None:

@@ -18,18 +18,12 @@ def test_every_tag_of_thinking_is_dropped_whatever_its_case(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ("", True)),
-        ("5 < 6", ("5 < 6", True)),
-        ("<thinker>a</thinker>", ("<thinker>a</thinker>", True)),
-        ("a<think>b</think>c<think>d</think>e", ("ace", True)),
-        ("a<think>b<think>c</think>d", ("ad", True)),
-        ("a</think>b</think>c", ("c", True)),
-        ("a<think>b</think>c</think>d", ("d", True)),
-        ("a\u25c1think\u25b7b\u25c1/think\u25b7c", ("ac", True)),
-        ("[THINK]b[/THINK]c", ("c", True)),
+        *(("", ("", True)), ("5 < 6", ("5 < 6", True)), ("<thinker>a</thinker>", ("<thinker>a</thinker>", True))),
+        *(("a<think>b</think>c<think>d</think>e", ("ace", True)), ("a<think>b<think>c</think>d", ("ad", True))),
+        *(("a</think>b</think>c", ("c", True)), ("a<think>b</think>c</think>d", ("d", True))),
+        *(("a\u25c1think\u25b7b\u25c1/think\u25b7c", ("ac", True)), ("[THINK]b[/THINK]c", ("c", True))),
         ("<|channel|>analysis<|message|>b<|end|><|start|>assistant<|channel|>final<|message|>c", ("c", True)),
-        ("<|channel|>analysis<|message|>b", ("", False)),
-        ("<|channel|>final<|message|>c", ("c", True)),
+        *(("<|channel|>analysis<|message|>b", ("", False)), ("<|channel|>final<|message|>c", ("c", True))),
     ],
 )
 def test_what_is_said_beside_thinking_is_kept(text: str, said: tuple[str, bool]) -> None:

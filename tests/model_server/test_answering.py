@@ -137,27 +137,8 @@ VALUES = st.recursive(
 
 
 FIELDS = (
-    "messages",
-    "prompt",
-    "input",
-    "tokens",
-    "tools",
-    "tool_choice",
-    "n",
-    "stop",
-    "stop_sequences",
-    "system",
-    "stream",
-    "stream_options",
-    "max_tokens",
-    "logprobs",
-    "top_logprobs",
-    "instructions",
-    "reasoning",
-    "text",
-    "metadata",
-    "seed",
-    "temperature",
+    *("messages", "prompt", "input", "tokens", "tools", "tool_choice", "n", "stop", "stop_sequences", "system", "stream"),
+    *("stream_options", "max_tokens", "logprobs", "top_logprobs", "instructions", "reasoning", "text", "metadata", "seed", "temperature"),
 )
 
 

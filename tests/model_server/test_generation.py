@@ -16,12 +16,9 @@ from vfgym.model_server.generation import Generation, generate
 @pytest.mark.parametrize(
     ("path", "limit", "finish"),
     [
-        ("/v1/chat/completions", "max_tokens", "length"),
-        ("/v1/chat/completions", "max_completion_tokens", "length"),
-        ("/v1/chat/completions/tokens", "max_tokens", "length"),
-        ("/v1/completions", "max_tokens", "length"),
-        ("/v1/responses", "max_output_tokens", "incomplete"),
-        ("/v1/messages", "max_tokens", "max_tokens"),
+        *(("/v1/chat/completions", "max_tokens", "length"), ("/v1/chat/completions", "max_completion_tokens", "length")),
+        *(("/v1/chat/completions/tokens", "max_tokens", "length"), ("/v1/completions", "max_tokens", "length")),
+        *(("/v1/responses", "max_output_tokens", "incomplete"), ("/v1/messages", "max_tokens", "max_tokens")),
     ],
 )
 async def test_an_answer_is_cut_at_the_limit(server: ModelServer, path: str, limit: str, finish: str) -> None:

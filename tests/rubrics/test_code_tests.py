@@ -55,13 +55,8 @@ def test_what_is_no_test_is_refused(info: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
-        ("a", "a\n\n \n", True),
-        ("a \nb\t", "a\nb", True),
-        (" a", "a", False),
-        ("a\n\nb", "a\nb", False),
-        ("\na", "a", False),
-        ("", "\n", True),
-        ("", "0", False),
+        *(("a", "a\n\n \n", True), ("a \nb\t", "a\nb", True), (" a", "a", False), ("a\n\nb", "a\nb", False), ("\na", "a", False)),
+        *(("", "\n", True), ("", "0", False)),
     ],
 )
 def test_outputs_are_compared_without_white_space_at_ends(one: str, other: str, equal: bool) -> None:

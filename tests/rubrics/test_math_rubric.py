@@ -52,13 +52,8 @@ async def scored(rubric: Rubric, completion: str, answer: Any = "1/2") -> State:
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
-        ("42", "42"),
-        ("0.5", r"\frac{1}{2}"),
-        (r"\frac{2}{4}", "0.5"),
-        ("1 + x^2", "x^2+1"),
-        ("{2, 1}", r"\{1,2\}"),
-        (r"\sqrt{8}", r"2\sqrt{2}"),
-        ("1,000", "1000"),
+        *(("42", "42"), ("0.5", r"\frac{1}{2}"), (r"\frac{2}{4}", "0.5"), ("1 + x^2", "x^2+1"), ("{2, 1}", r"\{1,2\}")),
+        *((r"\sqrt{8}", r"2\sqrt{2}"), ("1,000", "1000")),
     ],
 )
 async def test_equal_expressions_score_one(response: str, answer: str) -> None:

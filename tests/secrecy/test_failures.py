@@ -18,11 +18,7 @@ from vfgym.clients import ClientConfig, ClientType, resolve_client
 from vfgym.messages import UserMessage
 
 CLIENTS: tuple[ClientType, ...] = (
-    "openai_chat_completions",
-    "openai_completions",
-    "openai_responses",
-    "openai_chat_completions_token",
-    "anthropic_messages",
+    *("openai_chat_completions", "openai_completions", "openai_responses", "openai_chat_completions_token", "anthropic_messages"),
     "nemorl_chat_completions",
 )
 """All but the renderer, which needs a tokenizer to ask anything (tests/clients/providers/test_renderer.py)."""

@@ -171,14 +171,9 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("stop_reason", "finish_reason", "is_truncated"),
         [
-            ("end_turn", "stop", False),
-            ("stop_sequence", "stop", False),
-            ("max_tokens", "length", True),
-            ("model_context_window_exceeded", "length", True),
-            ("tool_use", "tool_calls", False),
-            ("refusal", "stop", False),
-            ("pause_turn", None, False),
-            ("something_new", None, False),
+            *(("end_turn", "stop", False), ("stop_sequence", "stop", False), ("max_tokens", "length", True)),
+            *(("model_context_window_exceeded", "length", True), ("tool_use", "tool_calls", False), ("refusal", "stop", False)),
+            *(("pause_turn", None, False), ("something_new", None, False)),
         ],
     )
     async def test_stop_reasons(self, stop_reason, finish_reason, is_truncated):

@@ -41,16 +41,8 @@ def run(code: str, namespace: dict[str, Any] | None = None, number: int = 1, mos
 @pytest.mark.parametrize(
     ("code", "value"),
     [
-        ("1 + 1", "2"),
-        ("x = 1\nx", "1"),
-        ("x = 1", None),
-        ("None", None),
-        ("0", "0"),
-        ("''", "''"),
-        ("", None),
-        ("if True:\n    5", None),
-        ("'\\ud800'", r"'\ud800'"),
-        ("'ä'", "'ä'"),
+        *(("1 + 1", "2"), ("x = 1\nx", "1"), ("x = 1", None), ("None", None), ("0", "0"), ("''", "''"), ("", None)),
+        *(("if True:\n    5", None), ("'\\ud800'", r"'\ud800'"), ("'ä'", "'ä'")),
     ],
 )
 def test_the_value_is_that_of_the_expression_that_ends_it(code: str, value: str | None) -> None:
