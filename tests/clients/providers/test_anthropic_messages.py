@@ -165,7 +165,9 @@ class TestAnswers:
     async def test_text(self):
         response = await answer_of(text("Hello, "), text("you."), usage={"input_tokens": 3, "output_tokens": 2})
         assert (response.id, response.model, response.tokens) == ("msg_1", "claude-x", None)
-        assert dict(response.message) == {"role": "assistant", "content": "Hello, you.", "finish_reason": "stop", "is_truncated": False}
+        message = response.message
+        assert (message.content, message.finish_reason, message.is_truncated) == ("Hello, you.", "stop", False)
+        assert (message.tool_calls, message.reasoning_content, message.thinking_blocks) == (None, None, None)
         assert response.created > 1_600_000_000
 
     @pytest.mark.parametrize(
