@@ -39,7 +39,6 @@ _COPIES = 2
 """Copies of a part that repeats a bounded number of times."""
 _MOST_SETS = 2000
 _BEGIN, _END = "begin", "end"
-
 Side = str
 Condition = Callable[[Side, Side], bool]
 

@@ -31,7 +31,6 @@ KINDS = (
 GIVEN = ("AsyncOpenAI", "AsyncAnthropic", "Anthropic")
 """SDK clients that are given as they are."""
 
-
 CHAT_USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 USAGE = {"input_tokens": 7, "output_tokens": 3}
 

@@ -53,7 +53,6 @@ async def busy(server: CannedServer, client: Any, *refusals: Any) -> None:
 
 AT_ONCE = {"retry-after-ms": "1"}
 
-
 TWICE = {
     "429": [Canned({}, 429, AT_ONCE)] * 2,
     "500": [Canned({}, 500, AT_ONCE)] * 2,

@@ -6,15 +6,22 @@
 from __future__ import annotations
 
 import functools
+import json
 import string
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
+import jsonschema
 import numpy as np
 from gymnasium import spaces as gs
 from gymnasium.spaces import GraphInstance
+from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import strategies as st
+
+from vfgym.codecs import codec_for
+
+Member = tuple[gym.Space[Any], Any]
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)
@@ -178,3 +185,34 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple | list | GraphInstance):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+class Point(gym.Space[Any]):
+    """A space of an unknown kind, with JSON of its own."""
+
+    def sample(self, mask: Any = None, probability: Any = None) -> complex:
+        return complex(int(self.np_random.integers(9)), 1)
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, complex) and x.imag == 1
+
+    def to_jsonable(self, sample_n: Any) -> Any:
+        return [[point.real, point.imag] for point in sample_n]
+
+    def from_jsonable(self, sample_n: Any) -> Any:
+        return [complex(*pair) for pair in sample_n]
+
+
+def check_round_trip(member: Member) -> None:
+    """Raise unless text and JSON give back exactly the action, and the JSON is what the schema says."""
+    space, action = member
+    codec = codec_for(space)
+    text = codec.encode(action)
+    assert same(codec.decode(text), action), text
+    assert data_equivalence(codec.decode(text), action)
+    assert same(codec.decode(f"<think>Which? {text}</think>So <Action>\n{text}</action>"), action), text
+    data = json.loads(json.dumps(codec.to_json(action), allow_nan=False))
+    assert same(codec.from_json(data), action), data
+    schema = json.loads(json.dumps(codec.schema))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(data)

@@ -6,34 +6,15 @@ import json
 from typing import Any
 
 import gymnasium as gym
-import jsonschema
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
-from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codecs.codecs import floats
-from tests.codecs.spaces import same
+from tests.codecs.spaces import check_round_trip, same
 from vfgym.codecs import ActionNotFound, codec_for
-
-Member = tuple[gym.Space[Any], Any]
-
-
-def check_round_trip(member: Member) -> None:
-    """Raise unless text and JSON give back exactly the action, and the JSON is what the schema says."""
-    space, action = member
-    codec = codec_for(space)
-    text = codec.encode(action)
-    assert same(codec.decode(text), action), text
-    assert data_equivalence(codec.decode(text), action)
-    assert same(codec.decode(f"<think>Which? {text}</think>So <Action>\n{text}</action>"), action), text
-    data = json.loads(json.dumps(codec.to_json(action), allow_nan=False))
-    assert same(codec.from_json(data), action), data
-    schema = json.loads(json.dumps(codec.schema))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(data)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

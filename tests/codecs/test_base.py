@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from typing import Any
 
 import gymnasium as gym
-import jsonschema
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
-from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.codecs.spaces import members, same, spaces
+from tests.codecs.spaces import Member, check_round_trip, members, same, spaces
 from vfgym.codecs import ActionNotFound, Codec, codec_for
 from vfgym.codecs.problems import AnswerUnclear
 from vfgym.codecs.reading import Where
-
-Member = tuple[gym.Space[Any], Any]
-
-
-def check_round_trip(member: Member) -> None:
-    """Raise unless text and JSON give back exactly the action, and the JSON is what the schema says."""
-    space, action = member
-    codec = codec_for(space)
-    text = codec.encode(action)
-    assert same(codec.decode(text), action), text
-    assert data_equivalence(codec.decode(text), action)
-    assert same(codec.decode(f"<think>Which? {text}</think>So <Action>\n{text}</action>"), action), text
-    data = json.loads(json.dumps(codec.to_json(action), allow_nan=False))
-    assert same(codec.from_json(data), action), data
-    schema = json.loads(json.dumps(codec.schema))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(data)
 
 
 @given(members())
@@ -76,7 +56,6 @@ def test_codecs_compare_by_space_and_can_be_copied(member: Member) -> None:
 
 
 GARBAGE = st.text(max_size=60) | st.text("[]{}()<>action/\"'`,:=.-+0123456789eE truefalsnul\n\\", max_size=60)
-
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

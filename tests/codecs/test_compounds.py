@@ -6,7 +6,6 @@ import json
 import pickle
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
@@ -202,21 +201,3 @@ def test_schemas_name_what_must_be_there() -> None:
     assert [each["properties"]["choice"] for each in EITHER.schema["anyOf"]] == [{"const": 0}, {"const": 1}, {"const": 2}]
     assert NET.schema["dependentRequired"] == {"edges": ["edge_links"], "edge_links": ["edges"]}
     assert POINTS.schema["properties"].keys() == {"nodes"}
-
-
-@pytest.mark.parametrize(
-    ("space", "names"),
-    [
-        (DICT.space, {"turn": ["a", "b"]}),
-        (DICT.space, {"move": ["go", "stay"], "turn": None}),
-        (DICT.space, ["go", "stay"]),
-        (NET.space, {"links": ["a"]}),
-        (NET.space, ["a", "b"]),
-        (TUPLE.space, [["off", "on"]]),
-        (TUPLE.space, "ab"),
-        (EITHER.space, [None, None]),
-    ],
-)
-def test_names_have_the_structure_of_the_space(space: gym.Space[Any], names: Any) -> None:
-    with pytest.raises(ConfigurationError, match="expected"):
-        codec_for(space, names)

@@ -19,7 +19,6 @@ from vfgym.codecs.sentences import QUESTION
 from vfgym.data import answer_words
 
 ENGINES = codec_for(gs.Discrete(4), ["do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"])
-
 TURNS = codec_for(gs.Discrete(3), ["turn left", "turn right", "turn (around)"])
 POINTS = codec_for(gs.Discrete(3), ["(0,1)", "(1,0)", "D4"])
 PAIR = codec_for(gs.Dict(steer=gs.Box(-1, 1, ()), gear=gs.Discrete(2)))

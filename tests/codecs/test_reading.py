@@ -66,13 +66,11 @@ HARMLESS = [
 ]
 """What may stand around a value and leaves it what it is; or the answer is cut off."""
 
-
 TWISTING = [
     *("1. {}", "torque-{}", "x{}", "{}\u2013", "a range of 0-{}", "about \u00b1{}", "3 * {}", "minus {}", "not {}", "{} or {}"),
     *("[{}, {}]", "{}%", "{}k", "{}.5", "{}/2", "{}^2"),
 ]
 """What may make another value of it, or two."""
-
 
 VALUES: list[tuple[Any, list[Any]]] = [
     (codecs.MOVES, [moves(0), moves(3)]),

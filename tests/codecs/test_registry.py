@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces as gs
 
+from tests.codecs.spaces import Point
 from vfgym.codecs import ActionNotFound, Codec, codec_for, register_codec, registry
 from vfgym.errors import ConfigurationError, InvalidAction
 
@@ -22,22 +22,6 @@ class Even(gs.Discrete):
 
     def sample(self, *args: Any, **kwargs: Any) -> Any:
         return np.int64(super().sample() // 2 * 2)
-
-
-class Point(gym.Space[Any]):
-    """A space of an unknown kind, with JSON of its own."""
-
-    def sample(self, mask: Any = None, probability: Any = None) -> complex:
-        return complex(int(self.np_random.integers(9)), 1)
-
-    def contains(self, x: Any) -> bool:
-        return isinstance(x, complex) and x.imag == 1
-
-    def to_jsonable(self, sample_n: Any) -> Any:
-        return [[point.real, point.imag] for point in sample_n]
-
-    def from_jsonable(self, sample_n: Any) -> Any:
-        return [complex(*pair) for pair in sample_n]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +48,10 @@ class Point(gym.Space[Any]):
         (gs.Tuple((gs.Discrete(2),)), []),
         (gs.Dict(a=gs.Discrete(2)), {"b": ["x", "y"]}),
         (gs.Dict(a=gs.Discrete(2)), ["x", "y"]),
+        (gs.Dict(a=gs.Discrete(2)), {"a": ["x", "y"], "b": None}),
+        (gs.Tuple((gs.Discrete(2),)), "a"),
+        (gs.OneOf((gs.Discrete(2), gs.Text(3), gs.Text(4))), [None, None]),
+        (gs.Graph(gs.Discrete(2), None), {"links": ["a"]}),
         (gs.OneOf((gs.Discrete(2),)), [["a"]]),
         (gs.Graph(gs.Discrete(2), None), ["a", "b"]),
         (Point(), ["a"]),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces as gs
 
-from tests.codecs.spaces import TRAPS
+from tests.codecs.spaces import TRAPS, Point
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.codecs.reading import Where
 
@@ -35,22 +35,6 @@ class Mission(gym.Space[str]):
 
     def contains(self, x: Any) -> bool:
         return x in ("get the red ball", "get the blue ball")
-
-
-class Point(gym.Space[Any]):
-    """A space of an unknown kind, with JSON of its own."""
-
-    def sample(self, mask: Any = None, probability: Any = None) -> complex:
-        return complex(int(self.np_random.integers(9)), 1)
-
-    def contains(self, x: Any) -> bool:
-        return isinstance(x, complex) and x.imag == 1
-
-    def to_jsonable(self, sample_n: Any) -> Any:
-        return [[point.real, point.imag] for point in sample_n]
-
-    def from_jsonable(self, sample_n: Any) -> Any:
-        return [complex(*pair) for pair in sample_n]
 
 
 def test_a_space_of_strings_is_read_as_text() -> None:

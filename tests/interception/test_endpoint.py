@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +10,6 @@ import aiohttp
 import pytest
 
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
-from vfgym.interception.wire import message_of
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ResponseTokens
 from vfgym.output.redaction import Secret
 
@@ -100,10 +98,6 @@ async def test_who_asks_without_the_secret_path_or_after_the_end_is_refused(answ
         assert (status, answer["error"]["message"]) == (404, "there is no such rollout, or it is over")
 
 
-async def test_only_its_owner_reaches_the_socket(endpoint: Endpoint) -> None:
-    assert os.stat(os.path.dirname(endpoint.socket_path)).st_mode & 0o077 == 0
-
-
 async def test_a_system_exit_ends_the_request_alone() -> None:
     async def leave(request: Request) -> Response:
         raise SystemExit(3)
@@ -119,10 +113,6 @@ def test_an_api_that_there_is_not_is_named_with_the_nearest() -> None:
     assert check_api("anthropic_messages") == "messages"
     with pytest.raises(ValueError, match="Did you mean `responses`"):
         check_api("response")
-
-
-def test_a_message_goes_into_a_conversation_without_what_belongs_to_its_answer() -> None:
-    assert message_of(Response("r", 0, "m", None, {"content": "a", "finish_reason": "stop"})) == {"role": "assistant", "content": "a"}
 
 
 async def test_tools_are_called_and_what_goes_wrong_is_an_error_that_the_program_reads() -> None:

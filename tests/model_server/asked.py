@@ -12,25 +12,12 @@ from vfgym import ToolCall
 from vfgym.model_server import ModelServer, Policy, Reply, echo, random_policy, tokenize
 
 HELLO: list[Any] = [{"role": "user", "content": "héllo 😀"}]
-
-
 CALLS = [ToolCall("c1", "add", '{"a": 1, "b": 2}'), ToolCall("c2", "add", '{"a": 3, "b": 4}')]
-
-
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
-
-
 CHAT_TOOL: Any = {"type": "function", "function": {"name": "add", "description": "Add.", "parameters": SCHEMA}}
-
-
 CLAUDE_TOOL: Any = {"name": "add", "description": "Add.", "input_schema": SCHEMA}
-
-
 FULL = Reply("The sum is 3, and then there is 7.", CALLS, "First I add the small ones, then the big ones.")
-
-
 MODELS: dict[str, Policy] = {"echo": echo, "full": lambda request: FULL, "random": random_policy(seed=1)}
-
 
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"model": "echo", "messages": HELLO},
@@ -40,7 +27,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/messages": {"model": "echo", "messages": HELLO, "max_tokens": 100},
 }
 """A valid body for each of the APIs; all of them say the same."""
-
 
 PATHS = sorted(BODIES)
 

@@ -135,7 +135,6 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 
-
 FIELDS = (
     *("messages", "prompt", "input", "tokens", "tools", "tool_choice", "n", "stop", "stop_sequences", "system", "stream"),
     *("stream_options", "max_tokens", "logprobs", "top_logprobs", "instructions", "reasoning", "text", "metadata", "seed", "temperature"),

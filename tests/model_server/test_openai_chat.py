@@ -6,9 +6,8 @@ from typing import Any
 
 import openai
 
-from tests.model_server.asked import BODIES, CALLS, CHAT_TOOL, FULL, HELLO, post
-from vfgym import Usage
-from vfgym.model_server import ModelServer, Reply
+from tests.model_server.asked import CALLS, CHAT_TOOL, FULL, HELLO
+from vfgym.model_server import ModelServer
 
 
 async def test_chat_answers_and_counts_tokens(gpt: openai.AsyncOpenAI) -> None:
@@ -80,13 +79,6 @@ async def test_a_chat_stream_adds_up_to_the_whole_answer(gpt: openai.AsyncOpenAI
     assert chunks[-1].usage == whole.usage
 
 
-async def test_the_sdks_own_stream_helper_accumulates(gpt: openai.AsyncOpenAI) -> None:
-    async with gpt.chat.completions.stream(model="full", messages=HELLO) as stream:
-        completion = await stream.get_final_completion()
-    assert completion.choices[0].message.content == FULL.text
-    assert [call.function.arguments for call in completion.choices[0].message.tool_calls or []] == [call.arguments for call in CALLS]
-
-
 async def test_log_probabilities_name_each_token(gpt: openai.AsyncOpenAI) -> None:
     answer = await gpt.chat.completions.create(model="echo", messages=[{"role": "user", "content": "aé"}], logprobs=True, top_logprobs=2)
     assert answer.choices[0].logprobs is not None
@@ -97,15 +89,3 @@ async def test_log_probabilities_name_each_token(gpt: openai.AsyncOpenAI) -> Non
         assert token.logprob < 0
         assert token.top_logprobs[0].token == token.token
         assert len({other.token for other in token.top_logprobs}) == 2
-
-
-async def test_a_reply_may_bring_its_own_tokens_and_usage() -> None:
-    reply = Reply("hi", finish_reason="content_filter", usage=Usage(7, 1, 2, 9), token_ids=[90_001, 5], logprobs=[-0.5, -0.25])
-    async with ModelServer({"m": lambda request: reply}) as server:
-        body = {**BODIES["/v1/chat/completions"], "model": "m", "logprobs": True, "return_token_ids": True}
-        _, answer = await post(server, "/v1/chat/completions", body)
-        choice = answer["choices"][0]
-        assert (choice["finish_reason"], choice["token_ids"]) == ("content_filter", [90_001, 5])
-        assert [token["logprob"] for token in choice["logprobs"]["content"]] == [-0.5, -0.25]
-        assert answer["usage"]["prompt_tokens"] == 7
-        assert answer["usage"]["completion_tokens_details"] == {"reasoning_tokens": 1}

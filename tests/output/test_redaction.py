@@ -30,7 +30,6 @@ from vfgym.output.redaction import (
 )
 
 KEY = "sk-Zu7/+ab=9 \"x'\\q~ü&<_.-end"
-
 keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_categories=["Cc", "Zs"]), min_size=12, max_size=60)
 
 

@@ -14,7 +14,6 @@ from vfgym.rubrics.code_rubric import last_code_block
 from vfgym.sandboxes import SandboxSpec
 
 pytestmark = needs_sandbox
-
 ADD = "def add(a, b):\n    return a + b\n"
 DOUBLE = "print(int(input()) * 2)"
 HARMFUL = {
@@ -30,7 +29,6 @@ HARMFUL = {
     "writes the tests anew": "open('test_solution.py', 'w').write('def test_a(): pass')\nraise ValueError",
     "leaves a process": "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)\nraise ValueError",
 }
-
 
 SLOW = ("endless", "bombs", "floods")
 """What takes all of its time."""

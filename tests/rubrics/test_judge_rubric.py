@@ -328,12 +328,6 @@ async def test_verdicts_are_kept_in_the_state() -> None:
     assert client.prompts == ["q r", "q other", "q r", "q r"]
 
 
-async def test_a_verdict_that_is_there_already_is_taken() -> None:
-    client = Scripted()
-    assert await JudgeRubric(judge_client=client, judge_prompt="q").judge("", "", "", {"judge_response": {"q": "kept"}}) == "kept"
-    assert client.prompts == []
-
-
 async def test_another_model_is_asked_itself() -> None:
     first, second = Scripted("yes"), Scripted("no")
     state: dict[str, Any] = {}

@@ -19,7 +19,6 @@ from vfgym.errors import ConfigurationError, Error, InfraError, MissingExtra, Wo
 from vfgym.rubrics import math_rubric
 from vfgym.rubrics.math_rubric import MathRubric, VerificationTimeout, verify_response
 from vfgym.state import RolloutTiming
-from vfgym.testing import ScriptedClient
 from vfgym.workers import Workers
 
 HOPELESS = "9^{9^{9}}"
@@ -160,15 +159,6 @@ def test_stepping_scores_in_plain_code() -> None:
         assert env.step(boxed(answer)).reward == reward
 
 
-async def test_rollouts_are_scored_in_groups() -> None:
-    env = asked(r"\frac{1}{2}")
-    answers = ["0.5", "2^{-1}", "0.6", "no"]
-    states = [await env.rollout(env.tasks.input(0), ScriptedClient([boxed(answer)]), "model") for answer in answers]
-    await env.rubric.score_group(states)
-    assert [state["reward"] for state in states] == [1.0, 1.0, 0.0, 0.0]
-    assert [state["advantage"] for state in states] == [0.5, 0.5, -0.5, -0.5]
-
-
 async def test_hundreds_at_once_get_their_own_verdicts() -> None:
     verdicts = await asyncio.gather(*(verify_response(f"{n // 2}.5", rf"\frac{{{2 * n + 1}}}{{2}}") for n in range(200)))
     assert verdicts == [float(n // 2 == n) for n in range(200)]
@@ -229,14 +219,6 @@ async def test_a_time_out_is_not_mistaken_for_a_wrong_answer() -> None:
     assert hopeless["metrics"] == wrong["metrics"] == {"correct_answer": 0.0}
     assert hopeless["metrics_errors"]["correct_answer"].startswith("VerificationTimeout(")
     assert "metrics_errors" not in wrong
-
-
-def test_results_count_the_time_outs() -> None:
-    env = SingleTurnEnv(dataset=[{"question": "4?", "answer": "4"}] * 3, rubric=MathRubric(timeout_seconds=0.5), failure_reward=0.0)
-    results = vfgym.evaluate(env, lambda observation, info: boxed(HOPELESS))
-    assert results["metadata"]["num_failed"] == 3
-    assert results["metadata"]["metrics_errors"] == {"correct_answer": 3}
-    assert results["metadata"]["avg_reward"] == 0.0
 
 
 async def test_a_time_out_names_the_expressions() -> None:

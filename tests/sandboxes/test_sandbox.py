@@ -164,17 +164,6 @@ async def test_cells_keep_what_they_define(sandbox: Sandbox) -> None:
     assert (await sandbox.python("None")).value is None
 
 
-async def test_an_error_is_a_traceback_of_the_cell(sandbox: Sandbox) -> None:
-    result = await sandbox.python("def fail():\n    return 1 / 0\nfail()")
-    assert result.traceback is not None
-    assert result.traceback.startswith('Traceback (most recent call last):\n  File "<cell ')
-    assert "return 1 / 0" in result.traceback
-    assert result.traceback.endswith("ZeroDivisionError: division by zero")
-    assert "SyntaxError" in str((await sandbox.python("1 +")).traceback)
-    assert "SystemExit" in str((await sandbox.python("raise SystemExit(3)")).traceback)
-    assert (await sandbox.python("1")).value == "1"
-
-
 async def test_an_endless_cell_is_interrupted_and_its_state_is_kept(sandbox: Sandbox) -> None:
     await sandbox.python("kept = 1")
     result = await sandbox.python("print('begun')\nwhile True: pass", timeout=0.2)
@@ -250,12 +239,6 @@ async def test_what_a_cell_defines_can_be_pickled(sandbox: Sandbox) -> None:
     assert result.value == "3", result.traceback
 
 
-async def test_what_is_not_unicode_is_shown_with_escapes(sandbox: Sandbox) -> None:
-    code = "class Odd:\n    def __repr__(self): return '\\ud800'\n"
-    assert (await sandbox.python(code + "Odd()")).value == "\\ud800"
-    assert str((await sandbox.python("raise ValueError('\\ud800')")).traceback).endswith("ValueError: \\ud800")
-
-
 async def test_a_long_value_is_cut(sandbox: Sandbox) -> None:
     result = await sandbox.python("'x' * 3_000_000")
     assert result.truncated
@@ -316,54 +299,17 @@ async def test_folders_are_copied_in_both_directions_and_links_lead_nowhere(sand
     assert (tmp_path / "back" / "single.sh").read_text() == "echo ran"
 
 
-async def test_a_link_that_is_named_itself_is_followed(sandbox: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("text")
-    (tmp_path / "link").symlink_to("file")
-    assert await sandbox.upload(tmp_path / "link", "linked") == []
-    assert await sandbox.read_file("linked") == b"text"
-
-
-async def test_nothing_is_copied_through_a_folder_of_the_host_that_is_a_link(sandbox: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "target").mkdir()
-    (tmp_path / "target" / "sub").symlink_to(tmp_path / "outside")
-    await sandbox.exec("mkdir -p deep/sub/folder && echo 1 > deep/sub/file")
-    with pytest.raises(OSError, match="A link leads out of the folder that is copied to"):
-        await sandbox.download("deep", tmp_path / "target")
-    assert list((tmp_path / "outside").iterdir()) == []
-
-
 async def test_a_tree_is_restored_as_it_was(sandbox: Sandbox) -> None:
-    await sandbox.exec("rm -rf * && mkdir a && echo 1 > a/file && chmod 600 a/file && ln -s file a/link")
-    snapshot = await sandbox.snapshot()
-    await sandbox.exec("echo 2 > a/file; touch new; rm a/link; mkdir -p b/c; chmod 000 b/c")
-    await sandbox.restore(snapshot)
-    listing = await sandbox.exec("find . | sort; cat a/link; stat -c %a a/file")
-    assert listing.stdout == ".\n./a\n./a/file\n./a/link\n1\n600\n"
-
-
-async def test_folders_in_folders_without_end_are_removed(backend: str) -> None:
-    """Their paths are longer than what the system takes."""
-    code = "import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')"
-    async with await create(SandboxSpec(), backend) as sandbox:
-        snapshot = await sandbox.snapshot()
-        assert (await sandbox.exec(["python3", "-c", code])).exit_code == 0
-        with pytest.raises(SandboxError, match=r"can't be kept: .*File name too long"):
-            await sandbox.snapshot()
-        await sandbox.restore(snapshot)
-        assert (await sandbox.exec("ls -A")).stdout == ""
-
-
-async def test_what_can_not_be_written_to_is_restored_too(sandbox: Sandbox) -> None:
-    await sandbox.exec("rm -rf * && mkdir -p a/b && echo 1 > a/b/file && head -c 3M /dev/zero > big")
+    """Also what can't be written to, with its modes, its links and nothing beside it."""
+    await sandbox.exec("rm -rf * && mkdir -p a/b && echo 1 > a/b/file && ln -s file a/b/link && head -c 3M /dev/zero > big")
     await sandbox.exec("chmod 400 a/b/file big && chmod 500 a/b a")
     listing = "find . -printf '%p %m %l\\n' | sort; stat -c %s big; cat a/b/file"
     before, snapshot = (await sandbox.exec(listing)).stdout, await sandbox.snapshot()
     assert "./a/b 500" in before
-    await sandbox.exec("chmod -R 700 a && rm -r a && touch new")
+    await sandbox.exec("chmod -R 700 a && rm -r a && touch new && mkdir -p b/c && chmod 000 b/c && chmod 600 big")
     await sandbox.restore(snapshot)
     assert (await sandbox.exec(listing)).stdout == before
-    await sandbox.exec("chmod -R 700 *")
+    await sandbox.exec("chmod -R 700 *")  # not of the working directory, of which snapshots say that it was changed
 
 
 # Ports

@@ -27,7 +27,6 @@ FOR_EVER = "while True: pass"
 HOPELESS = "9**9**9"
 """One operation of the interpreter, which only the end of its process stops."""
 PID = "__import__('os').getpid()"
-
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited, and processes are looked up, on Linux")
 
 

@@ -28,8 +28,6 @@ from vfgym.messages.chat import convert_all
 from vfgym.tools import Tool
 
 TOOL = Tool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
-
-
 PNG = base64.b64encode(b"not really an image").decode()
 
 
@@ -42,8 +40,6 @@ def use(name: str = "add", call_id: str = "toolu_1", **arguments: Any) -> dict[s
 
 
 THINKING = {"type": "thinking", "thinking": "Let me see. ", "signature": "c2ln"}
-
-
 REDACTED = {"type": "redacted_thinking", "data": "ZW5j"}
 
 

@@ -33,11 +33,7 @@ def read(answer: Any) -> Response:
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-
-
 CALL = ToolCall("c1", "add", '{"a": 1}')
-
-
 NATIVE_CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 
 

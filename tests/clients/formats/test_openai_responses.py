@@ -43,7 +43,6 @@ PARTS = (
     {"type": "input_file", "file_url": "https://example.com/a.pdf"},
 )
 
-
 SENT_PARTS = (
     {"type": "input_text", "text": "look"},
     {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "auto"},

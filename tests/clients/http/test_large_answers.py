@@ -19,7 +19,6 @@ from vfgym.messages import UserMessage
 
 SIZE = 300 * 2**20
 BLOCK = b" " * 2**20
-
 WHAT = ("plain", "gzip", "deflate", "error", "events")
 
 ASK = """

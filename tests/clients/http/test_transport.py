@@ -33,7 +33,6 @@ SOON = {"Retry-After": "0.001"}
 PATIENCE = 60.0
 """Seconds after which a test fails instead of hanging."""
 
-
 Make = Callable[..., Client]
 
 

@@ -11,7 +11,6 @@ from vfgym.sandboxes.inside import processes
 from vfgym.sandboxes.inside.processes import cpu_seconds, find_processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
-
 TREE = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5, 1: 0, 7: 7}
 
 
