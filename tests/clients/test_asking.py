@@ -242,14 +242,6 @@ async def test_what_is_in_force_ends_with_its_block(tmp_path: Path) -> None:
         assert (await client.get_response(HELLO, "m")).message.content == "b"
 
 
-async def test_an_answer_of_the_cache_counts_apart(tmp_path: Path) -> None:
-    with opened(ResponseCache(tmp_path / "cache")) as cache:
-        for _ in range(2):
-            with vfgym.limit(requests=1) as meter, given(keys=RequestKeys(cache, 0)):
-                await Own().get_response(HELLO, "m")
-    assert (meter.spent.requests, meter.spent.output_tokens) == (0, 0)
-
-
 async def test_a_request_at_a_pace_leaves_it_after_success_and_error() -> None:
     pace = Pace()
     with given(pace=pace):

@@ -48,10 +48,6 @@ def sent_for(*messages: Message) -> dict[str, Any]:
     return {"messages": turns, **more}
 
 
-def test_a_question():
-    assert sent_for(UserMessage("hi")) == {"messages": [{"role": "user", "content": "hi"}]}
-
-
 def test_system_messages_are_joined_by_a_blank_line():
     body = sent_for(SystemMessage("Be brief."), UserMessage("hi"), SystemMessage("Be kind.", role="developer"))
     assert body["system"] == "Be brief.\n\nBe kind."
@@ -199,11 +195,6 @@ def test_turns_alternate_and_no_text_is_lost(said):
     assert all(one["role"] != other["role"] for one, other in pairwise(turns))
     visible = [content for role, content in said if content.strip() or role == "tool"]
     assert all(content in json.dumps([turns, more], ensure_ascii=False) for content in visible if content.isalnum())
-
-
-def test_items_of_another_api_are_not_sent():
-    message = AssistantMessage("a", native_output={"api": "openai_responses", "items": [{"type": "message"}]})
-    assert (sent_for(UserMessage("hi"), message, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "a"}
 
 
 @pytest.mark.parametrize(

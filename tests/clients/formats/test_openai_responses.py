@@ -144,11 +144,6 @@ def test_parameters(given, sent):
     assert json.dumps(given) == before
 
 
-def test_items_of_another_api_are_not_sent():
-    message = AssistantMessage("a", native_output={"api": "anthropic_messages", "items": [{"type": "text", "text": "a"}]})
-    assert (sent_for(UserMessage("hi"), message))[1] == message_item("assistant", "a")
-
-
 @pytest.mark.parametrize(
     ("wrong", "text"), [({"stop": ["END"]}, "stop sequences"), ({"stop": "E"}, "'E'"), ({"modalities": ["text", "audio"]}, "audio")]
 )

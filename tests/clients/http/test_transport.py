@@ -112,12 +112,6 @@ async def test_cuts_of_the_model_server(fault: str) -> None:
             await client.close()
 
 
-async def test_nobody_listens(make: Make) -> None:
-    with pytest.raises(ModelError) as caught:
-        await make(api_base_url="http://127.0.0.1:9/v1", max_retries=0).get_response(HELLO, "m")
-    assert type(caught.value.__cause__) is openai.APIConnectionError
-
-
 async def test_the_timeout_is_that_of_the_whole_request(make: Make, server: CannedServer) -> None:
     server.answers = [HANG]
     with pytest.raises(ModelError) as caught:
@@ -231,43 +225,6 @@ async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -
     await client.close()
     assert session.closed
     await client.get_response(HELLO, "m")
-
-
-def in_a_thread(work: Callable[[], Any]) -> Any:
-    """Run something in a thread of its own and return what came of it."""
-    came: list[Any] = []
-    thread = threading.Thread(target=lambda: came.append(work()))
-    thread.start()
-    thread.join()
-    return came[0]
-
-
-def text_of(client: Client) -> Callable[[], str | None]:
-    async def ask() -> str | None:
-        return (await client.get_response(HELLO, "echo")).message.content
-
-    return lambda: asyncio.run(ask())
-
-
-@pytest.mark.usefixtures("young_heap")
-@pytest.mark.parametrize("kind", [OpenAIChatCompletionsClient, ThroughTheSDK])
-def test_several_event_loops(kind: Any) -> None:
-    with ModelServer() as model_server:
-        client = kind(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
-        ask = text_of(client)
-        assert [ask(), ask(), in_a_thread(ask)] == ["hello"] * 3  # one after another, each loop closed by then
-        running = asyncio.new_event_loop()  # and one that goes on elsewhere while the client is closed
-        thread = threading.Thread(target=running.run_forever)
-        thread.start()
-        asyncio.run_coroutine_threadsafe(client.get_response(HELLO, "echo"), running).result()
-        session = asyncio.run_coroutine_threadsafe(_session(client), running).result()
-        assert ask() == "hello"
-        asyncio.run(client.close())
-        assert session.closed
-        running.call_soon_threadsafe(running.stop)
-        thread.join()
-        running.close()
-        gc.collect()
 
 
 async def _session(client: Any) -> Any:

@@ -146,10 +146,12 @@ class TestSamplingArguments:
             f"no max_tokens among the sampling arguments: answers are cut after {DEFAULT_MAX_TOKENS} tokens"
         ]
 
-    @pytest.mark.parametrize("wrong", [{"n": 2}, {"stream": True}, {"tool_choice": "requird"}])
-    async def test_what_the_api_cannot_do(self, wrong):
+    @pytest.mark.parametrize(
+        ("wrong", "says"), [({"n": 2}, "n=2"), ({"stream": True}, "stream"), ({"tool_choice": "requird"}, "Did you mean `required`")]
+    )
+    async def test_what_the_api_cannot_do(self, wrong, says):
         async with asked() as (client, server):
-            with pytest.raises(ConfigurationError):
+            with pytest.raises(ConfigurationError, match=says):
                 await client.get_response([UserMessage("hi")], "m", {**SIZE, **wrong})
             assert server.bodies == []
 

@@ -20,7 +20,7 @@ from vfgym.clients import Client, ClientConfig, resolve_client
 from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.providers import openai_chat_completions
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
-from vfgym.errors import ModelError, OverlongPromptError
+from vfgym.errors import InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Usage, UserMessage
 from vfgym.tools import Tool
 
@@ -79,11 +79,11 @@ async def test_options_of_the_request(client: Client, server: CannedServer) -> N
     arguments = {
         "temperature": 0.5,
         "extra_body": {"min_p": 0.1, "temperature": 0.7},
-        "extra_headers": {"X-Run": "7", "Authorization": "Bearer other"},
+        "extra_headers": {"X-Run": "6", "Authorization": "Bearer other"},
         "extra_query": {"api-version": "2", "dry": True},
         "timeout": 30.0,
     }
-    await client.get_response(HELLO, "m", arguments)
+    await client.get_response(HELLO, "m", arguments, extra_headers={"X-Run": "7"})
     assert server.bodies[0] == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "min_p": 0.1, "temperature": 0.7}
     assert server.paths == ["/v1/chat/completions?api-version=2&dry=true"]
     assert server.headers[0]["X-Run"] == "7"
@@ -132,6 +132,12 @@ async def test_a_refused_key_is_raised_as_it_is(client: Client, server: CannedSe
         await client.get_response(HELLO, "m")
     assert "refused the API key" in caught.value.__notes__[0]
     assert "secret" not in "".join(caught.value.__notes__)
+
+
+async def test_a_page_that_is_no_answer(client: Client, server: CannedServer) -> None:
+    server.answers = ["<html>It works!</html>"]
+    with pytest.raises(InvalidModelResponseError, match="It works"):
+        await client.get_response(HELLO, "m")
 
 
 async def test_an_overlong_prompt(client: Client, server: CannedServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -198,6 +204,7 @@ async def test_a_tool_list_for_each_rollout_does_not_grow_without_bound(server: 
 @pytest.mark.parametrize("replaced", ["get_native_response", "from_native_response"])
 async def test_a_replaced_step_is_heeded(server: CannedServer, monkeypatch: pytest.MonkeyPatch, replaced: str) -> None:
     client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=server.url, api_key="k"))
+    await client.get_response(HELLO, "m")
     own = getattr(client, replaced)
     called = []
 

@@ -125,9 +125,16 @@ class TestSamplingArguments:
 
     async def test_options_of_the_request(self):
         async with asked() as (client, server):
-            await client.get_response([UserMessage("hi")], "m", {"extra_headers": {"X-C": "3"}, "extra_query": {"q": "1"}, "timeout": 30})
-        assert server.headers[0]["x-c"] == "3"
-        assert server.body == {"model": "m", "input": [message_item("user", "hi")]}
+            asked_for = {
+                "temperature": 0.5,
+                "extra_headers": {"X-C": "3"},
+                "extra_query": {"q": "1"},
+                "extra_body": {"top_k": 1},
+                "timeout": 30,
+            }
+            await client.get_response([UserMessage("hi")], "m", asked_for, extra_headers={"X-C": "4"})
+        assert (server.headers[0]["x-c"], server.paths) == ("4", ["/v1/responses?q=1"])
+        assert server.body == {"model": "m", "input": [message_item("user", "hi")], "temperature": 0.5, "top_k": 1}
 
 
 class TestAnswers:
@@ -166,6 +173,7 @@ class TestAnswers:
         ("more", "text"),
         [
             ({"status": "failed", "error": {"code": "server_error", "message": "Sorry."}}, "server_error: Sorry"),
+            ({"status": "failed", "error": "Sorry."}, "Sorry"),
             ({"status": "cancelled"}, "cancelled"),
             ({"status": "queued"}, "background"),
             ({"status": "in_progress"}, "background"),
