@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 import verifiers_compat as vf
 import vfgym
 from vfgym import lifecycle
-from vfgym.aio.background import wait
 from vfgym.model_server import ModelServer
 from vfgym.results import load_results
-from vfgym.testing import ScriptedClient
 
 JUDGE_KEYS = {"judge_input_tokens", "judge_output_tokens", "judge_requests"}
 POLICY_KEYS = {"input_tokens", "output_tokens", "final_input_tokens", "final_output_tokens"}
@@ -114,25 +110,6 @@ async def test_rollouts(server: ModelServer, func: Any) -> None:
     assert output_tokens == pytest.approx(asked * 4)  # three bytes and an end
 
 
-@pytest.mark.parametrize("given", ["AsyncOpenAI", "OpenAI", "AsyncAnthropic"])
-def test_clients_that_are_given(server: ModelServer, given: str) -> None:
-    made: dict[str, Callable[[], Any]] = {
-        "AsyncOpenAI": lambda: openai.AsyncOpenAI(base_url=server.openai_url, api_key="k"),
-        "OpenAI": lambda: openai.OpenAI(base_url=server.openai_url, api_key="k"),
-        "AsyncAnthropic": lambda: anthropic.AsyncAnthropic(base_url=server.url, api_key="k"),
-    }
-    client = made[given]()
-    rubric = vfgym.JudgeRubric(twice, judge_client=client, judge_model="judge", judge_prompt=TEMPLATE)
-    env = vfgym.SingleTurnEnv(ROWS, rubric=rubric)
-    (row,) = vfgym.evaluate(env, lambda observation, info: "four", progress=False)["outputs"]
-    closing = client.close()
-    if closing is not None:
-        wait(closing)  # where its connections are
-    assert row["token_usage"].keys() == JUDGE_KEYS  # the policy reports none
-    assert judges(row)["judge_requests"] == 2
-    assert judges(row)["judge_output_tokens"] > 0
-
-
 def test_a_judge_that_fails_was_asked(server: ModelServer) -> None:
     rubric = vfgym.JudgeRubric(twice, judge_client=config(server), judge_model="refuses", judge_prompt=TEMPLATE)
     env = vfgym.SingleTurnEnv(ROWS, rubric=rubric)
@@ -149,10 +126,3 @@ def test_the_mean_counts_rollouts_that_were_not_judged(server: ModelServer) -> N
     results = vfgym.evaluate(vfgym.SingleTurnEnv(rows, rubric=rubric), vfgym.ModelAgent(config(server), "policy"), progress=False)
     assert [set(row["token_usage"]) - POLICY_KEYS for row in results["outputs"]] == [set(), JUDGE_KEYS]
     assert results["metadata"]["usage"]["judge_requests"] == 0.5
-
-
-def test_the_documented_usage_of_the_state_is_the_policys(server: ModelServer) -> None:
-    rubric = vf.JudgeRubric(funcs=[twice], judge_client=config(server), judge_model="judge", judge_prompt=TEMPLATE)
-    env = vf.SingleTurnEnv(dataset=ROWS, rubric=rubric)
-    results = env.evaluate_sync(ScriptedClient(["four"]), "m", state_columns=["usage"])
-    assert results["outputs"][0]["usage"] == {"input_tokens": 0.0, "output_tokens": 0.0}

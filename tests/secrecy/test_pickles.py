@@ -51,16 +51,11 @@ def test_an_environment_with_a_model_as_opponent(kind: str) -> None:
     env.step("[4]")  # the opponent is asked, and nobody answers
     for name, pickled in (("pickle", pickle.dumps(env)), ("cloudpickle", cloudpickle.dumps(lambda: env))):
         assert hits(name, pickled) == []
-    assert hits("repr", repr(vars(env))) + hits("spec", str(env.spec)) == []
+    assert hits("repr", repr(vars(env))) + hits_in_object("spec", env.spec) == []
     other = pickle.loads(pickle.dumps(env))
     other.reset(seed=1)
     *_, info = other.step("[4]")
     assert "again" in str(info["error"])
-
-
-def test_the_spec_of_an_environment_has_no_key() -> None:
-    env = gym.make("textarena/TicTacToe-v0", opponents=ModelAgent(config(), "m", sampling_args()))
-    assert hits_in_object("spec", env.spec) == []
 
 
 @pytest.mark.parametrize("made", [resolve_client, lambda config: config], ids=["client", "config"])
@@ -128,12 +123,6 @@ async def test_copies_in_memory_keep_the_keys(copied: Any) -> None:
             await client.close()
         for client in clients:
             await client.close()
-
-
-def test_a_judge() -> None:
-    rubric = vfgym.JudgeRubric(judge_client=config(), judge_sampling_args=sampling_args())
-    assert hits_in_object("rubric", rubric) + hits("class objects", repr(rubric.class_objects)) == []
-    assert copy.deepcopy(rubric).judge_client.resolve_api_key() == key("api-key")
 
 
 def test_text_of_a_configuration() -> None:
