@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame, textarena_games, why_not
 from vfgym.wrappers.textarena.table_random import RandomNumbers
 
-SLOW = {"SpellingBee", "Sokoban", "Stratego", "Sudoku", "WordChains", "WordLadder", "WordSearch", "Wordle"}
+SLOW = {"LetterAuction", "SpellingBee", "Sokoban", "Stratego", "Sudoku", "WordChains", "WordLadder", "WordSearch", "Wordle"}
 """Games that take seconds to make or to play."""
 
 SHOWS = ("all", "messages", "messages and board", "board")
@@ -41,23 +44,20 @@ def some_of_all(*variants: str, shows: Collection[str] = SHOWS, but_not: Collect
     """
     games = textarena_games()
     ids = [env_id for env_id in playable(*variants) if games[env_id]["shows"] in shows and games[env_id]["game"] not in but_not]
-    quick = [env_id for env_id in ids if games[env_id]["game"] not in SLOW]
-    drawn = random.Random(SEED).sample(quick, number)
-    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in drawn]
-    return pytest.mark.parametrize("env_id", [*drawn, *others])
+    return _drawn(ids, random.Random(SEED).sample([env_id for env_id in ids if games[env_id]["game"] not in SLOW], number))
 
 
 def one_of_each_game(*variants: str) -> pytest.MarkDecorator:
-    """Return the parameters of a test: an id of each game, drawn with the seed of the run, and all ids with the whole family."""
-    games = textarena_games()
-    ids, rng = playable(*variants), random.Random(SEED)
-    by_game: dict[str, list[str]] = {}
+    """Return the parameters of a test: an id of each game that is not slow, drawn with the seed of the run, and all ids with the family."""
+    ids, rng, by_game = playable(*variants), random.Random(SEED), dict[str, list[str]]()
     for env_id in ids:
-        by_game.setdefault(games[env_id]["game"], []).append(env_id)
-    drawn = {rng.choice(of_game) for of_game in by_game.values()}
-    return pytest.mark.parametrize(
-        "env_id", [env_id if env_id in drawn else pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids]
-    )
+        by_game.setdefault(textarena_games()[env_id]["game"], []).append(env_id)
+    return _drawn(ids, [rng.choice(of_game) for game, of_game in by_game.items() if game not in SLOW])
+
+
+def _drawn(ids: list[str], drawn: list[str]) -> pytest.MarkDecorator:
+    others = [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in ids if env_id not in drawn]
+    return pytest.mark.parametrize("env_id", [*drawn, *others])
 
 
 def begun(env_id: str, seed: int = 0, num_players: int | None = None, **kwargs: Any) -> TextArenaGame:
@@ -76,16 +76,12 @@ def say(table: TextArenaGame, *texts: str) -> Any:
 
 @dataclass
 class Game:
-    """A game that was played."""
+    """A game that was played: who made which move, who was shown what before, the rewards if it is over, all that TextArena logged."""
 
     moves: list[tuple[int, str]] = field(default_factory=list)
-    """Who made which move, in order."""
     shown: list[tuple[int, str]] = field(default_factory=list)
-    """Who was shown what before each move, in order."""
     rewards: dict[int, float] | None = None
-    """In the end; None if it was not over."""
     logs: list[Any] = field(default_factory=list)
-    """All that was said, as TextArena logs it."""
 
 
 def play(table: TextArenaGame, seed: int | None, *, rng_seed: int = 0, nonsense: float = 0.1) -> Game:
@@ -104,14 +100,9 @@ def play(table: TextArenaGame, seed: int | None, *, rng_seed: int = 0, nonsense:
 
 
 def play_natively(env_id: str, num_players: int, seed: int, moves: list[tuple[int, str]], *, observe: bool = False) -> Game:
-    """Make moves in a game as TextArena makes it, wrappers included, with the random numbers of the process.
+    """Make moves in a game as TextArena makes it, wrappers included, with the process's random numbers (NumPy's too) seeded before that.
 
-    Args:
-        env_id: Id of TextArena.
-        num_players: How many play.
-        seed: Seed of the random numbers, NumPy's too, before the game is made.
-        moves: Who is expected to make which move.
-        observe: Whether to ask for what is shown before each move.
+    With `observe`, TextArena is asked before each move what it shows.
     """
     import textarena
 
@@ -138,3 +129,10 @@ def play_natively(env_id: str, num_players: int, seed: int, moves: list[tuple[in
     game.rewards = {player: rewards.get(player, 0) if rewards else 0 for player in range(num_players)} if is_over else None
     game.logs = env.state.logs
     return game
+
+
+def original(name: str) -> ModuleType:
+    """Return a module of TextArena as the package has it."""
+    module = ModuleType(f"original.{name}")
+    exec(compile(inspect.getsource(importlib.import_module(name)), name, "exec"), vars(module))
+    return module

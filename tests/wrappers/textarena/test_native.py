@@ -35,6 +35,9 @@ def _seeded() -> Iterator[None]:
 # A game of TextArena
 
 
+NEEDS_312 = pytest.mark.skipif(sys.version_info < (3, 12), reason="its module needs Python 3.12")
+
+
 @pytest.mark.parametrize(
     ("env_id", "players", "moves"),
     [
@@ -42,53 +45,39 @@ def _seeded() -> Iterator[None]:
         # Adds to what a player is told, each time that it asks.
         ("TwoDollar-v0", 2, ["[Propose] $1.00", "Hm?", "[Reject]", "[Propose] $0.50", "[Propose] $0.75", "[Accept]"]),
         # Returns the reason of a refusal as the info of the step.
-        pytest.param(
-            *("UltimateTexasHoldem-v0", 1, ["Hm?", "[check]", "[check]"]),
-            marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="its module needs Python 3.12"),
-        ),
+        pytest.param("UltimateTexasHoldem-v0", 1, ["Hm?", "[check]", "[check]"], marks=NEEDS_312),
     ],
 )
-@pytest.mark.parametrize("asks", [1, 2])
 @pytest.mark.usefixtures("_seeded")
-def test_observations_and_infos_come_as_textarena_has_them(env_id: str, players: int, moves: list[str], asks: int) -> None:
+def test_observations_and_infos_come_as_textarena_has_them(env_id: str, players: int, moves: list[str]) -> None:
     """However often the player whose turn it is asks for what it was told."""
     back, native = vfgym.to_textarena(f"textarena/{env_id}-raw"), textarena.make(f"{env_id}-raw")
     back.reset(num_players=players, seed=4)
     native.reset(num_players=players, seed=4)
-    for move in moves:
-        for _ in range(asks):
+    for place, move in enumerate(moves):
+        for _ in range(2 - place % 2):
             assert repr(back.get_observation()) == repr(native.get_observation())
         assert back.step(move) == native.step(move)
     assert repr(back.get_observation()) == repr(native.get_observation())
-    rewards, info = native.close()
-    assert back.close() == (rewards, info)
+    assert back.close() == native.close()
 
 
 def test_the_info_of_a_step_is_that_of_the_last_move() -> None:
     game = vfgym.to_textarena("textarena/TicTacToe-v0")
     game.reset(num_players=2, seed=0)
     game.state.step_info["noted"] = 1
-    assert game.step("[4]") == (False, {"noted": 1})
-    assert game.step("[0]") == (False, {})
+    assert [game.step(move) for move in ("[4]", "[0]")] == [(False, {"noted": 1}), (False, {})]
 
 
-def test_what_the_game_itself_offers_is_there_once_it_has_begun() -> None:
+def test_what_the_game_itself_offers_is_there_once_it_has_begun_in_copies_too() -> None:
     game = vfgym.to_textarena("textarena/ConnectFour-v0")
     assert not hasattr(game, "get_board_str")
-    game.reset(num_players=2, seed=0)
-    game.step("[col 1]")
-    assert "X" in game.get_board_str()
-    assert (game.num_rows, game.num_cols) == (6, 7)
-    for missing in ("no_such_thing", "_check_win"):
-        assert not hasattr(game, missing)
-
-
-def test_a_game_is_copied_and_pickled_in_the_middle() -> None:
-    game = vfgym.to_textarena("textarena/ConnectFour-v0")
     for _ in range(2):  # before it began, and after its first move
         assert copy.deepcopy(game).env_id == pickle.loads(pickle.dumps(game)).env_id == "ConnectFour-v0"
         game.reset(num_players=2, seed=0)
         game.step("[col 1]")
+    assert (game.num_rows, game.num_cols, game.get_board_str().count("X")) == (6, 7, 1)
+    assert not any(hasattr(game, missing) for missing in ("no_such_thing", "_check_win"))
     other = pickle.loads(pickle.dumps(game))
     other.step("[col 1]")
     assert (game.get_board_str().count("O"), other.get_board_str().count("O")) == (0, 1)
@@ -97,21 +86,13 @@ def test_a_game_is_copied_and_pickled_in_the_middle() -> None:
 @pytest.mark.parametrize(
     ("env_id", "players", "move", "render_mode", "drawn"),
     [
-        ("textarena/ConnectFour-v0", 2, "[col 1]", "board", "X"),
-        ("textarena/ConnectFour-v0", 2, "[col 1]", "multi", "[col 1]"),
-        ("textarena/ConnectFour-v0", 2, "[col 1]", "chat", "[col 1]"),
+        *(("textarena/ConnectFour-v0", 2, "[col 1]", mode, drawn) for mode, drawn in (("board", "X"), ("chat", "[col 1]"))),
         ("gymnasium/FrozenLake-v1", 1, "right", "board", "No game board provided by FrozenLake-v1"),
         ("gymnasium/FrozenLake-v1", 1, "right", "multi", "right"),
     ],
 )
 def test_textarenas_own_wrapper_draws_it(
-    env_id: str,
-    players: int,
-    move: str,
-    render_mode: str,
-    drawn: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    env_id: str, players: int, move: str, render_mode: str, drawn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # which it does twice for each move
     monkeypatch.setenv("COLUMNS", "100")
@@ -140,8 +121,8 @@ def test_without_a_seed_the_random_numbers_go_on_for_as_many_players() -> None:
             told.append(game.get_observation())
         return told
 
-    assert hands({"num_players": 2, "seed": 0}, {}) == hands({"seed": 0}, {"num_players": 2})
-    one, other = hands({"seed": 0}, {})
+    one, other = hands({"num_players": 2, "seed": 0}, {})
+    assert [one, other] == hands({"seed": 0}, {"num_players": 2})
     assert one != other
 
 
@@ -171,6 +152,10 @@ class Echo(vfgym.MultiTurnEnv):
         return [vfgym.UserMessage(messages[-1]["content"])]
 
 
+def ended(turns: int, reason: str) -> Any:
+    return {0: 0.5}, {0: {"role": "Player 0", "invalid_move": False, "turn_count": turns, "reason": reason}}
+
+
 def test_any_chat_environment_is_a_textarena_game_for_one() -> None:
     env = vfgym.SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=vfgym.Rubric(lambda completion: 0.5))
     game = vfgym.to_textarena(env)
@@ -181,7 +166,7 @@ def test_any_chat_environment_is_a_textarena_game_for_one() -> None:
     assert game.step("42")[0]
     assert game.step("43") == (True, {})
     assert game.get_observation() == (0, [(0, "42", ACTION)])
-    assert game.close() == ({0: 0.5}, {0: {"role": "Player 0", "invalid_move": False, "turn_count": 1, "reason": "max_turns_reached"}})
+    assert game.close() == ended(1, "max_turns_reached")
     with pytest.raises(ConfigurationError, match="one player"):
         game.reset(num_players=2)
 
@@ -203,7 +188,7 @@ def test_an_answer_that_is_none_is_not_noted() -> None:
     assert game.get_observation() == (0, [])
 
 
-@pytest.mark.parametrize("history", [None, 2, 1, 0])
+@pytest.mark.parametrize("history", [None, 1, 0])
 def test_an_observation_is_what_is_new(history: int | None) -> None:
     """The player's own answer, and what the game said to it, however much of the conversation the environment shows again."""
     game = vfgym.to_textarena(lake(history=history))
@@ -213,8 +198,8 @@ def test_an_observation_is_what_is_new(history: int | None) -> None:
     assert "[S]FFF" in rules
     for move, board in (("right", "S[F]FF"), ("Hm?", "names no action"), ("right", "SF[F]F"), ("up", "SF[F]F"), ("down", "FH[F]H")):
         game.step(move)
-        player, ((speaker, text, kind), (game_id, answer, game_kind)) = game.get_observation()
-        assert (player, speaker, text, kind, game_id, game_kind) == (0, 0, move, ACTION, -1, MESSAGE)
+        player, (own, (game_id, answer, game_kind)) = game.get_observation()
+        assert (player, own, game_id, game_kind) == (0, (0, move, ACTION), -1, MESSAGE)
         assert board in answer
         assert "Frozen lake involves" not in answer
 
@@ -222,10 +207,9 @@ def test_an_observation_is_what_is_new(history: int | None) -> None:
 def test_an_agent_of_textarena_reads_the_whole_game_its_own_moves_among_it() -> None:
     game = textarena.wrappers.LLMObservationWrapper(vfgym.to_textarena(lake(history=0)))
     game.reset(num_players=1, seed=0)
-    game.get_observation()
-    game.step("right")
-    game.get_observation()
-    game.step("<think>The hole is below.</think>right")
+    for move in ("right", "<think>The hole is below.</think>right"):
+        game.get_observation()
+        game.step(move)
     text = game.get_observation()[1]
     parts = ["[GAME] You are playing", "[Player 0] right", "S[F]FF", "[Player 0] <think>", "SF[F]F"]
     assert [text.count(part) for part in parts] == [1] * len(parts)
@@ -238,7 +222,7 @@ def test_a_wrapper_that_ends_the_game_ends_it_as_a_limit() -> None:
     game = vfgym.to_textarena(gymnasium.wrappers.TimeLimit(env, 2))
     game.reset(seed=0)
     assert [game.step(answer)[0] for answer in ("a", "b")] == [False, True]
-    assert game.close() == ({0: 0.5}, {0: {"role": "Player 0", "invalid_move": False, "turn_count": 2, "reason": "truncated"}})
+    assert game.close() == ended(2, "truncated")
 
 
 def test_several_seats_of_one_policy_are_told_what_each_is_told() -> None:
@@ -251,5 +235,4 @@ def test_several_seats_of_one_policy_are_told_what_each_is_told() -> None:
         (_, said, _), (_, text, _) = game.get_observation()[1]
         assert said == move
         told.append(text)
-    assert ["You are player_1" in text for text in told] == [True, False, False, False]
-    assert ["You are player_2" in text for text in told] == [False, True, False, False]
+    assert [["You are player_1" in text, "You are player_2" in text] for text in told] == [[True, False], [False, True], *[[False] * 2] * 2]

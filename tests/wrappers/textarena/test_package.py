@@ -12,7 +12,7 @@ import pytest
 
 from vfgym.errors import MissingExtra
 from vfgym.wrappers.textarena import package
-from vfgym.wrappers.textarena.package import _tame, _without_nltk, kinds, load, new_game, textarena
+from vfgym.wrappers.textarena.package import Kinds, _tame, _without_nltk, kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM
 from vfgym.wrappers.textarena.words import Dictionary
 
@@ -21,8 +21,7 @@ pytest.importorskip("textarena", reason="needs the extra textarena")
 
 def test_the_kinds_are_those_of_textarena() -> None:
     types = textarena().ObservationType
-    assert (kinds().prompt, kinds().action) == (types.PROMPT, types.PLAYER_ACTION)
-    assert (kinds().admin, kinds().board) == (types.GAME_ADMIN, types.GAME_BOARD)
+    assert kinds() == Kinds(types.PROMPT, types.PLAYER_ACTION, types.GAME_ADMIN, types.GAME_BOARD)
 
 
 def test_a_game_is_made_without_wrappers_and_with_options_over_those_of_its_id() -> None:
@@ -30,12 +29,11 @@ def test_a_game_is_made_without_wrappers_and_with_options_over_those_of_its_id()
     assert new_game("TowerOfHanoi-v0-hard", {}).num_disks > new_game("TowerOfHanoi-v0-hard", {"num_disks": 3}).num_disks == 3
 
 
-@pytest.mark.parametrize("env_id", ["Nim-v0", "Hangman-v0", "Bandit-v0"])
-def test_modules_draw_from_the_table_and_print_nothing(env_id: str, capsys: pytest.CaptureFixture[str]) -> None:
-    names = vars(sys.modules[load(env_id).__module__])
-    assert names.get("random", RANDOM) is RANDOM
-    assert names.get("np", NUMPY) is NUMPY
-    names["print"]("loud")
+def test_modules_draw_from_the_table_and_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for env_id in ("Nim-v0", "Hangman-v0", "Bandit-v0"):
+        names = vars(sys.modules[load(env_id).__module__])
+        assert (names.get("random", RANDOM), names.get("np", NUMPY)) == (RANDOM, NUMPY)
+        names["print"]("loud")
     assert capsys.readouterr().out == ""
 
 

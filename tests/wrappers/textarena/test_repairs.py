@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import logging
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.wrappers.textarena.playing import begun, say
+from tests.wrappers.textarena.playing import begun, original, say
 from vfgym.wrappers.textarena.package import textarena
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
@@ -24,14 +21,6 @@ pytest.importorskip("textarena", reason="needs the extra textarena")
 def _no_game_raises(caplog: pytest.LogCaptureFixture) -> Any:
     yield
     assert not [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-def original(name: str) -> ModuleType:
-    """Return a module of TextArena as the package has it."""
-    module = ModuleType(f"original.{name}")
-    source = inspect.getsource(importlib.import_module(name))
-    exec(compile(source, name, "exec"), vars(module))
-    return module
 
 
 @pytest.mark.parametrize(
@@ -71,26 +60,7 @@ def test_states_still_take_the_calls_of_all_other_games() -> None:
     assert (state.rewards, state.game_info[1]["reason"]) == ({0: 0, 1: 0}, "Nobody won.")
 
 
-def test_the_fifteen_puzzle_can_be_solved() -> None:
-    table = begun("FifteenPuzzle-v0")
-    table.raw.board[:] = [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12], [13, 14, None, 15]]
-    assert say(table, "[left]") == ({0: 1.0}, True)
-    assert "Game over. Congratulations!" in table.observe(0)
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="Checkers needs Python 3.12")
-def test_checkers_is_lost_without_a_move() -> None:
-    table = begun("Checkers-v0")
-    board = [["."] * 8 for _ in range(8)]
-    for row, col, piece in [(3, 0, "r"), (1, 0, "b"), (1, 2, "b"), (0, 3, "b")]:
-        board[row][col] = piece
-    table.raw.state.game_state["board"] = board
-    assert say(table, "[3 0 2 1]") == ({0: -1.0, 1: 1.0}, True)
-    assert "You won. Player 0 has no moves left." in table.observe(1)
-
-
-@pytest.mark.parametrize("env_id", ["Briscola-v0", "Golf-v0", "Golf-v0-medium"])
-@pytest.mark.parametrize("num_players", [3, 4])
+@pytest.mark.parametrize(("env_id", "num_players"), [("Briscola-v0", 3), ("Briscola-v0", 4), ("Golf-v0", 3), ("Golf-v0-medium", 4)])
 def test_card_games_with_more_than_two_have_one_winner(env_id: str, num_players: int) -> None:
     table, rng = begun(env_id, num_players=num_players), np.random.default_rng(0)
     while table.turn is not None:
@@ -102,14 +72,21 @@ def test_card_games_with_more_than_two_have_one_winner(env_id: str, num_players:
     assert f"You won. Game Over! Player {winner} wins with" in table.observe(winner)
 
 
+def place(raw: Any, *pieces: tuple[int, int, str, int]) -> None:
+    """Place a few pieces on an empty board of Stratego: ``(row, column, rank, owner)``."""
+    raw.board[:] = [[None] * 10 for _ in range(10)]
+    raw.player_pieces.update({player: [(row, col) for row, col, _, owner in pieces if owner == player] for player in (0, 1)})
+    for row, col, rank, owner in pieces:
+        raw.board[row][col] = {"rank": rank, "player": owner}
+
+
 @pytest.mark.parametrize("winner", [0, 1])
 def test_stratego_is_won_against_an_army_without_a_piece_to_move(winner: int) -> None:
     table = begun("Stratego-v0")
-    for move in [] if winner == 0 else [table.sample_move(0, np.random.default_rng(0))]:
-        table.move(move)
-    _set_up(table.raw, [(0, 0, "Flag", 1 - winner), (9, 9, "Flag", winner), (5, 0, "Major", winner), (5, 1, "Captain", 1 - winner)])
-    played = say(table, "[F0 F1]")
-    assert played == ({winner: 1.0, 1 - winner: -1.0}, True)
+    if winner == 1:
+        table.move(table.sample_move(0, np.random.default_rng(0)))
+    place(table.raw, (0, 0, "Flag", 1 - winner), (9, 9, "Flag", winner), (5, 0, "Major", winner), (5, 1, "Captain", 1 - winner))
+    assert say(table, "[F0 F1]") == ({winner: 1.0, 1 - winner: -1.0}, True)
     assert f"You won. Player {winner} wins! Player {1 - winner} has no more movable pieces." in table.observe(winner)
 
 
@@ -117,10 +94,9 @@ def test_stratego_goes_on_after_a_bomb_was_defused() -> None:
     pieces = [(0, 0, "Flag", 0), (9, 9, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Miner", 0), (5, 1, "Bomb", 1)]
     fails = original("textarena.envs.Stratego.env").StrategoEnv()
     fails.reset(2)
-    table = begun("Stratego-v0")
+    moves, table = ["[F0 F1]", "[J0 I0]", "[F1 G1]"], begun("Stratego-v0")
     for raw in (fails, table.raw):
-        _set_up(raw, pieces)
-    moves = ["[F0 F1]", "[J0 I0]", "[F1 G1]"]
+        place(raw, *pieces)
     for move in moves[:2]:
         fails.step(move)
     with pytest.raises(TypeError):
@@ -131,17 +107,9 @@ def test_stratego_goes_on_after_a_bomb_was_defused() -> None:
 
 def test_the_flag_of_stratego_ends_the_game() -> None:
     table = begun("Stratego-v0")
-    _set_up(table.raw, [(0, 0, "Flag", 0), (5, 1, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Scout", 0)])
+    place(table.raw, (0, 0, "Flag", 0), (5, 1, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Scout", 0))
     assert say(table, "[F0 F1]").rewards == {0: 1.0, 1: -1.0}
     assert "You lost. Player 0 has captured the opponent's flag!" in table.observe(1)
-
-
-def _set_up(raw: Any, pieces: list[tuple[int, int, str, int]]) -> None:
-    """Set a few pieces up on an empty board of Stratego."""
-    raw.board[:] = [[None] * 10 for _ in range(10)]
-    raw.player_pieces.update({player: [(row, col) for row, col, _, owner in pieces if owner == player] for player in (0, 1)})
-    for row, col, rank, owner in pieces:
-        raw.board[row][col] = {"rank": rank, "player": owner}
 
 
 def test_the_character_conclave_talks_and_votes() -> None:
@@ -162,12 +130,11 @@ def test_the_character_conclave_talks_and_votes() -> None:
 @pytest.mark.parametrize("clues", [60, 40])
 def test_puzzles_of_sudoku_are_those_of_textarena(clues: int) -> None:
     begun("Sudoku-v0")
-    boards = []
+    drawn, boards = random.getstate(), []
     for module in (importlib.import_module("textarena.envs.Sudoku.env"), original("textarena.envs.Sudoku.env")):
-        drawn = random.getstate()
         random.seed(3)
         boards.append(module.SudokuEnv(clues)._generate_board())
-        random.setstate(drawn)
+    random.setstate(drawn)
     assert boards[0] == boards[1]
 
 
@@ -175,14 +142,13 @@ def test_puzzles_of_sudoku_are_those_of_textarena(clues: int) -> None:
 @pytest.mark.parametrize("env_id", ["Sokoban-v0-medium-train", "Sudoku-v0-hard-train"])
 def test_games_whose_own_search_takes_minutes_begin_in_a_moment(env_id: str) -> None:
     """And their seed decides them. For TextArena's own searches, the first seed is one of those that take longest."""
-    for seed in (5, 8):
-        assert begun(env_id, seed=seed).observe(0) == begun(env_id, seed=seed).observe(0)
-    assert begun(env_id, seed=5).observe(0) != begun(env_id, seed=8).observe(0)
+    one, again, other = (begun(env_id, seed=seed).observe(0) for seed in (5, 5, 8))
+    assert one == again != other
 
 
 def test_tables_of_sokoban_that_begin_at_once_do_not_disturb_each_other() -> None:
-    seeds = range(4)
-    alone = [begun("Sokoban-v0-medium", seed=seed).observe(0) for seed in seeds]
-    with ThreadPoolExecutor(4) as threads:
-        together = [*threads.map(lambda seed: begun("Sokoban-v0-medium", seed=seed).observe(0), seeds)]
-    assert together == alone
+    def room(seed: int) -> str:
+        return begun("Sokoban-v0-medium", seed=seed).observe(0)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(room, range(2))] == [*map(room, range(2))]

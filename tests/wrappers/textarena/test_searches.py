@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import inspect
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.wrappers.textarena.playing import begun
+from tests.wrappers.textarena.playing import begun, original
 from vfgym.wrappers.textarena import searches
 from vfgym.wrappers.textarena.searches import BOX_ON_TARGET, PLAYER, TARGET, play_backwards, sudoku_solutions
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
-
-
-def original(name: str) -> ModuleType:
-    """Return a module of TextArena as the package has it."""
-    module = ModuleType(f"original.{name}")
-    source = inspect.getsource(importlib.import_module(name))
-    exec(compile(source, name, "exec"), vars(module))
-    return module
 
 
 def room_of(module: Any, seed: int) -> Any:

@@ -8,6 +8,8 @@ import importlib.util
 import pickle
 import random
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,72 +18,61 @@ import pytest
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM, RandomNumbers
 
 
-def test_inside_a_table_its_numbers_are_drawn_and_outside_the_ones_of_the_process() -> None:
+def seeded(seed: int) -> RandomNumbers:
     numbers = RandomNumbers()
-    numbers.seed(4)
-    state = random.getstate()
-    drawn = numbers.run(lambda: [RANDOM.random(), RANDOM.choice("abc"), RANDOM.sample(range(9), 3)])
-    assert random.getstate() == state
-    own = random.Random(4)
+    numbers.seed(seed)
+    return numbers
+
+
+@pytest.fixture(autouse=True)
+def _process_is_left_alone() -> Iterator[None]:
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    yield
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+def test_inside_a_table_its_numbers_are_drawn_and_outside_the_ones_of_the_process() -> None:
+    drawn, own = seeded(4).run(lambda: [RANDOM.random(), RANDOM.choice("abc"), RANDOM.sample(range(9), 3)]), random.Random(4)
     assert drawn == [own.random(), own.choice("abc"), own.sample(range(9), 3)]
-    assert [RANDOM.random(), random.random()] == [random.Random.random(again := _at(state)), again.random()]
-
-
-def _at(state: object) -> random.Random:
-    generator = random.Random()
-    generator.setstate(state)  # type: ignore[arg-type]
-    return generator
+    state, states = random.getstate(), np.random.get_state()
+    outside = [RANDOM.random(), NUMPY.random.rand()]
+    random.setstate(state)
+    np.random.set_state(states)
+    assert outside == [random.random(), np.random.rand()]
+    random.setstate(state)
+    np.random.set_state(states)
 
 
 def test_seeding_inside_a_table_seeds_the_table() -> None:
-    numbers, state = RandomNumbers(), random.getstate()
+    numbers = RandomNumbers()
     numbers.run(lambda: RANDOM.seed(9))
     assert numbers.run(lambda: RANDOM.random()) == random.Random(9).random()
-    assert numbers.run(lambda: RANDOM.Random(9).random()) == random.Random(9).random()
-    assert random.getstate() == state
 
 
 def test_numpy_follows_from_the_seed_and_leaves_python_alone() -> None:
-    def draw() -> list[float]:
-        return [
-            NUMPY.random.rand(),
-            NUMPY.random.default_rng().random(),
-            float(NUMPY.array([1.5])[0]),
-            NUMPY.random.default_rng(3).random(),
-        ]
-
     def drawn(numbers: RandomNumbers) -> list[float]:
-        return numbers.run(draw)  # type: ignore[no-any-return]
+        rng, array = NUMPY.random, NUMPY.array
+        return numbers.run(  # type: ignore[no-any-return]
+            lambda: [rng.rand(), rng.default_rng().random(), rng.default_rng(3).random(), float(array([1.5])[0])]
+        )
 
-    one, other, state = RandomNumbers(), RandomNumbers(), np.random.get_state()[1].tolist()
-    one.seed(4)
-    other.seed(4)
+    one, other = seeded(4), seeded(4)
     assert drawn(one) == drawn(other) != drawn(other)
     assert one.python.getstate() == random.Random(4).getstate()
     assert drawn(RandomNumbers()) != drawn(RandomNumbers())
-    assert np.random.get_state()[1].tolist() == state
-    assert drawn(one)[2:] == [1.5, np.random.default_rng(3).random()]
-    np.random.seed(0)
-    outside = NUMPY.random.rand()
-    np.random.seed(0)
-    assert outside == np.random.rand()
-    np.random.seed()
+    assert drawn(one)[2:] == [np.random.default_rng(3).random(), 1.5]
 
 
 def test_a_generator_that_is_made_without_a_seed_follows_from_the_tables() -> None:
     def drawn(numbers: RandomNumbers) -> list[float]:
         return numbers.run(lambda: [RANDOM.Random().random(), RANDOM.Random(None).random(), RANDOM.Random(3).random()])  # type: ignore[no-any-return]
 
-    one, other = RandomNumbers(), RandomNumbers()
-    one.seed(4)
-    other.seed(4)
+    one, other = seeded(4), seeded(4)
     first, second = drawn(one), drawn(one)
     assert [first, second] == [drawn(other), drawn(other)]
-    assert first[:2] != second[:2]
     assert len({*first[:2], *second[:2]}) == 4
-    assert first[2] == second[2] == random.Random(3).random()
+    assert first[2] == second[2] == random.Random(3).random() == RANDOM.Random(3).random()
     assert one.python.getstate() == random.Random(4).getstate()
-    assert RANDOM.Random(3).random() == random.Random(3).random()
     assert RANDOM.Random().random() != RANDOM.Random().random()
 
 
@@ -103,49 +94,39 @@ def test_a_game_that_makes_a_generator_of_its_own_continues_the_tables_numbers()
 
 
 def test_each_thread_plays_at_its_own_table() -> None:
-    tables, drawn = [RandomNumbers() for _ in range(2)], {}
     both_are_inside = threading.Barrier(2, timeout=10)
 
-    def draw(seed: int) -> None:
+    def draw() -> float:
         both_are_inside.wait()
-        drawn[seed] = RANDOM.random()
+        drawn = RANDOM.random()
         both_are_inside.wait()
+        return drawn  # type: ignore[no-any-return]
 
-    for seed in range(2):
-        tables[seed].seed(seed)
-    threads = [threading.Thread(target=tables[seed].run, args=(draw, seed)) for seed in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert drawn == {seed: random.Random(seed).random() for seed in range(2)}
+    with ThreadPoolExecutor(2) as threads:
+        drawn = [*threads.map(lambda seed: seeded(seed).run(draw), range(2))]
+    assert drawn == [random.Random(seed).random() for seed in range(2)]
 
 
 def test_a_table_inside_a_table() -> None:
-    outer, inner = RandomNumbers(), RandomNumbers()
-    outer.seed(1)
-    inner.seed(2)
-
-    def draw_from_both() -> list[float]:
-        return [inner.run(lambda: RANDOM.random()), RANDOM.random()]
-
-    assert outer.run(draw_from_both) == [random.Random(2).random(), random.Random(1).random()]
+    outer, inner = seeded(1), seeded(2)
+    drawn = outer.run(lambda: [inner.run(lambda: RANDOM.random()), RANDOM.random()])
+    assert drawn == [random.Random(2).random(), random.Random(1).random()]
 
 
 def test_copies_draw_the_same_numbers_each_by_itself() -> None:
-    numbers = RandomNumbers()
-    numbers.seed(3)
+    numbers = seeded(3)
     copies = [copy.deepcopy(numbers), pickle.loads(pickle.dumps(numbers))]
     assert [one.run(lambda: RANDOM.random()) for one in (numbers, *copies)] == [random.Random(3).random()] * 3
 
 
 def test_an_exception_leaves_the_table() -> None:
-    numbers, state = RandomNumbers(), random.getstate()
+    state = random.getstate()
     with pytest.raises(ZeroDivisionError):
-        numbers.run(lambda: 1 / 0)
+        seeded(1).run(lambda: 1 / 0)
     drawn = RANDOM.random()
     random.setstate(state)
     assert drawn == random.random()
+    random.setstate(state)
 
 
 def test_textarena_draws_by_no_other_names() -> None:

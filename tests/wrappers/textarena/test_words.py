@@ -6,14 +6,13 @@ import copy
 import importlib
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.wrappers.textarena.playing import playable
+from tests.programs import run_python
+from tests.wrappers.textarena.playing import begun, playable
 from vfgym.data import english_words
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame, textarena_games
@@ -31,10 +30,9 @@ from vfgym.wrappers.textarena import TextArenaGame
 """
 
 
-def run(code: str, *args: str, **environ: str) -> str:
+def run(code: str, **environ: str) -> str:
     """Return what a program prints that must not reach the network."""
-    command = [sys.executable, "-W", "error", "-c", NO_NETWORK + code, *args]
-    return subprocess.run(command, capture_output=True, check=True, text=True, env={**os.environ, "NLTK_DATA": "", **environ}).stdout
+    return run_python(NO_NETWORK + code, "-W", "error", check=True, env={**os.environ, "NLTK_DATA": "", **environ}).stdout
 
 
 def test_the_word_list() -> None:
@@ -47,13 +45,8 @@ def test_the_word_list() -> None:
 
 def test_secrets_are_common_nouns() -> None:
     nouns = english_words()["nouns"]
-    for env_id, secrets in [
-        ("DontSayIt-v0", lambda raw: raw.state.game_state["target_words"].values()),
-        ("Codenames-v0", lambda raw: raw.board),
-    ]:
-        table = TextArenaGame(env_id)
-        table.reset(0)
-        assert nouns.issuperset(secrets(table.raw)), env_id
+    assert nouns.issuperset(begun("DontSayIt-v0").raw.state.game_state["target_words"].values())
+    assert nouns.issuperset(begun("Codenames-v0").raw.board)
 
 
 @pytest.mark.exhaustive
@@ -61,8 +54,7 @@ def test_the_nine_games_ask_nobody_and_print_nothing() -> None:
     """Without NLTK's data; NLTK itself is imported only to look for it."""
     ids = [env_id for env_id in playable("default") if textarena_games()[env_id]["game"] in GAMES]
     assert len({textarena_games()[env_id]["game"] for env_id in ids}) == 9
-    code = "for env_id in sys.argv[1:]: table = TextArenaGame(env_id); table.reset(1); table.observe(table.turn)"
-    assert run(code, *ids) == ""
+    assert run(f"for env_id in {ids}: table = TextArenaGame(env_id); table.reset(1); table.observe(table.turn)") == ""
 
 
 @pytest.mark.exhaustive
@@ -77,8 +69,7 @@ def test_the_corpora_of_nltk_are_read_where_there_are_any(tmp_path: Path) -> Non
 
 def test_a_word_of_the_dictionary_is_a_word() -> None:
     """The dictionaries that come with TextArena are used too."""
-    table = TextArenaGame("Wordle-v0")
-    table.reset(3)
+    table = begun("Wordle-v0", 3)
     assert table.raw.state.game_state["secret_word"] in english_words()["nouns"]
     assert not table.move(AssistantMessage("[zzzzz]")).is_valid
     assert table.move(AssistantMessage("[adept]")).is_valid
@@ -89,8 +80,7 @@ def test_a_word_of_the_dictionary_is_a_word() -> None:
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))], ids=["deepcopy", "pickle"])
 def test_the_copy_of_a_game_goes_on_with_its_words(env_id: str, duplicate: Callable[[TextArenaGame], TextArenaGame]) -> None:
     """The easy game with the easy ones; and the list itself is not copied."""
-    table = TextArenaGame(env_id)
-    table.reset(3)
+    table = begun(env_id, 3)
     assert duplicate(table).raw.word_list is table.raw.word_list
 
 
@@ -107,7 +97,7 @@ def test_the_shared_dictionary_has_the_words_of_textarenas_own_with_the_same_opt
 
 PLAYED = """
 import numpy as np
-for env_id in sys.argv[1:]:
+for env_id in {}:
     table = TextArenaGame(env_id, max_moves=12)
     table.reset(3)
     rng = np.random.default_rng(3)
@@ -121,6 +111,6 @@ for env_id in sys.argv[1:]:
 @pytest.mark.exhaustive
 def test_a_seed_gives_the_same_game_in_every_process() -> None:
     """Sets of strings are in another order in each process; no game depends on it."""
-    ids = list({game["game"]: env_id for env_id, game in textarena_games().items() if env_id in set(playable("default"))}.values())
-    one, other = (run(PLAYED, *ids, PYTHONHASHSEED=str(seed)).splitlines() for seed in (1, 2))
-    assert one == other
+    ids = list({textarena_games()[env_id]["game"]: env_id for env_id in playable("default")}.values())
+    one, other = (run(PLAYED.format(ids), PYTHONHASHSEED=str(seed)) for seed in (1, 2))
+    assert one.splitlines() == other.splitlines()

@@ -5,25 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
-from tests.wrappers.textarena.playing import begun, say
+from tests.wrappers.textarena.moves.checking import listed, moves_of_games
+from tests.wrappers.textarena.playing import begun
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena.moves import cards, legal_moves, sample_move
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
-IDS = ids_of(cards.LEGAL, cards.SAMPLED)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
-    check_moves(env_id)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_games_end(env_id: str) -> None:
-    check_games(env_id)
+test_the_game_takes_what_is_listed_and_drawn, test_random_games_end = moves_of_games(cards.LEGAL, cards.SAMPLED)
 
 
 def test_a_bid_of_liars_dice_never_asks_for_more_dice_than_there_are() -> None:
@@ -43,10 +32,7 @@ def test_a_bid_of_liars_dice_never_asks_for_more_dice_than_there_are() -> None:
         ("GermanWhist-v0", {f"[play {place}]" for place in range(1, 14)}),
         ("HighSociety-v0", {f"[{card}]" for card in range(1, 12)}),
         ("LiarsDice-v0-small", {f"[Bid: {quantity}, {face}]" for quantity in range(1, 7) for face in range(1, 7)}),
-        *(
-            (env_id, {f"[{card}]" for card in ("A", *range(2, 11), "J", "Q", "K")})
-            for env_id in ("GameOfPureStrategy-v0", "ThreePlayerGOPS-v0")
-        ),
+        *((f"{game}-v0", {f"[{card}]" for card in ("A", *range(2, 11), *"JQK")}) for game in ("GameOfPureStrategy", "ThreePlayerGOPS")),
     ],
 )
 def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:
@@ -55,12 +41,10 @@ def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:
 
 def test_a_card_that_was_drawn_may_be_discarded_and_one_that_was_taken_not() -> None:
     swaps = {f"[swap {row} {col}]" for row in (1, 2) for col in (1, 2)}
-    for drawn, moves in (("[draw]", {*swaps, "[discard]"}), ("[take]", swaps)):
-        table = begun("Golf-v0")
-        say(table, drawn)
-        legal = {*(legal_moves(table.raw, int(table.turn or 0)) or [])}
-        assert legal >= moves
-        assert ("[discard]" in legal) == (drawn == "[draw]")
+    drawn, taken = listed("Golf-v0", "[draw]"), listed("Golf-v0", "[take]")
+    assert drawn >= swaps | {"[discard]"}
+    assert taken >= swaps
+    assert "[discard]" not in taken
 
 
 def test_bets_are_within_the_means_of_the_player() -> None:

@@ -7,25 +7,14 @@ import re
 import numpy as np
 import pytest
 
-from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
+from tests.wrappers.textarena.moves.checking import listed, moves_of_games
 from tests.wrappers.textarena.playing import begun
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena.moves import choices, legal_moves, sample_move
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
-IDS = ids_of(choices.LEGAL, choices.SAMPLED)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
-    check_moves(env_id)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_games_end(env_id: str) -> None:
-    check_games(env_id)
+test_the_game_takes_what_is_listed_and_drawn, test_random_games_end = moves_of_games(choices.LEGAL, choices.SAMPLED)
 
 
 def test_an_offer_is_answered_only_while_it_is_open() -> None:
@@ -42,10 +31,7 @@ def test_an_offer_is_answered_only_while_it_is_open() -> None:
         ("IteratedRockPaperScissors-v0", {"[rock]", "[paper]", "[scissors]"}),
         ("IteratedUltimatumGame-v0", {f"[Offer: ${share}]" for share in range(51)}),
         ("SettlersOfCatan-v0", {"[1]", "[2]"}),
-        *(
-            (f"{game}-v0", set())
-            for game in ("IteratedPrisonersDilemma", "MarketEntryGame", "PublicGoodsGame", "ThreePlayerIPD", "NewRecruit")
-        ),
+        *((f"{game}-v0", set()) for game in ("IteratedPrisonersDilemma", "MarketEntryGame", "PublicGoodsGame", "NewRecruit")),
     ],
 )
 def test_what_is_legal_at_the_beginning(env_id: str, moves: set[str]) -> None:

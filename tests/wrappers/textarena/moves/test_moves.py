@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -31,15 +33,10 @@ def test_where_no_move_is_possible_there_is_one_that_says_so() -> None:
 
 
 class Later:
-    """A game of a later version of textarena."""
+    """A game of a later version of textarena; its state has what a player has yet to be told."""
 
-    class state:  # noqa: N801 - as games have it
-        """What a player has yet to be told."""
-
-        observations = {0: [(-1, "Say [left] or [right].", None)], 1: []}
-
-
-Later.__module__ = "textarena.envs.Later.env"
+    __module__ = "textarena.envs.Later.env"
+    state = SimpleNamespace(observations={0: [(-1, "Say [left] or [right].", None)], 1: []})
 
 
 def test_in_a_game_that_is_not_known_something_shown_is_said() -> None:

@@ -10,25 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, listed
+from tests.wrappers.textarena.moves.checking import listed, moves_of_games
 from tests.wrappers.textarena.playing import begun
 from vfgym.wrappers.textarena.match import TextArenaGame
 from vfgym.wrappers.textarena.moves import legal_moves, puzzles, sample_move
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
-IDS = ids_of(puzzles.LEGAL, puzzles.SAMPLED)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
-    check_moves(env_id, number=5 if env_id.startswith("Set") else 40)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_games_end(env_id: str) -> None:
-    check_games(env_id)
+test_the_game_takes_what_is_listed_and_drawn, test_random_games_end = moves_of_games(puzzles.LEGAL, puzzles.SAMPLED, number={"Set": 5})
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 2, 2, 4, 8]), min_size=3, max_size=3), min_size=3, max_size=3))

@@ -7,24 +7,15 @@ import copy
 import numpy as np
 import pytest
 
-from tests.wrappers.textarena.moves.checking import check_games, check_moves, ids_of, is_taken, positions
+from tests.wrappers.textarena.moves.checking import is_taken, moves_of_games, positions
 from tests.wrappers.textarena.playing import begun
 from vfgym.wrappers.textarena.moves import legal_moves, sample_move, words
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
-IDS = ids_of(words.LEGAL, words.SAMPLED)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_the_game_takes_what_is_listed_and_drawn(env_id: str) -> None:
-    check_moves(env_id, number=5 if env_id.startswith(("SpellingBee", "Word")) else 40)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_games_end(env_id: str) -> None:
-    check_games(env_id)
+test_the_game_takes_what_is_listed_and_drawn, test_random_games_end = moves_of_games(
+    words.LEGAL, words.SAMPLED, number={"SpellingBee": 1, "WordChains": 5, "WordLadder": 2, "WordSearch": 5, "Wordle": 5}
+)
 
 
 @pytest.mark.parametrize("env_id", ["Wordle-v0", "SpellingBee-v0-large", "WordChains-v0", "MemoryGame-v0-hard"])
