@@ -15,11 +15,8 @@ TEXT = {"properties": {**METADATA, "code": {"type": "string"}}, "required": ["co
 NUMBER = {"properties": {**METADATA, "action": {"type": "integer"}}, "required": ["action"], "additionalProperties": False}
 OPTIONAL = {"properties": {"x": {"anyOf": [{"type": "number"}, {"type": "null"}]}, "y": {"type": "string"}}, "required": ["x"]}
 SEVERAL = {"properties": {"row": {"type": "integer"}, "column": {"type": "integer"}}, "required": ["row", "column"]}
-REFERENCE = {
-    "properties": {"side": {"$ref": "#/$defs/Side"}},
-    "required": ["side"],
-    "$defs": {"Side": {"enum": ["left", "right"], "type": "string"}},
-}
+SIDE = {"enum": ["left", "right"], "type": "string"}
+REFERENCE = {"properties": {"side": {"$ref": "#/$defs/Side"}}, "required": ["side"], "$defs": {"Side": SIDE}}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,11 @@ def test_tools_are_read_by_either_name_of_their_schema() -> None:
         listed([{"description": "nameless"}])
 
 
-IMAGE = {"type": "image", "data": "AAAA"}
+SEE, IMAGE = {"type": "text", "text": "see"}, {"type": "image", "data": "AAAA"}
+
+
+def shown(kind: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,AAAA"}}
 
 
 @pytest.mark.parametrize(
@@ -55,13 +59,7 @@ IMAGE = {"type": "image", "data": "AAAA"}
         ({"result": {"content": [], "structured_content": 0}}, "0"),
         ({"result": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}, "a\nb"),
         ({"result": {"content": [{"type": "audio"}]}}, '{"type":"audio"}'),
-        (
-            {"result": {"content": [{"type": "text", "text": "see"}, IMAGE, {**IMAGE, "mimeType": "image/gif"}]}},
-            [
-                {"type": "text", "text": "see"},
-                *({"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,AAAA"}} for kind in ("png", "gif")),
-            ],
-        ),
+        ({"result": {"content": [SEE, IMAGE, {**IMAGE, "mimeType": "image/gif"}]}}, [SEE, shown("png"), shown("gif")]),
     ],
 )
 def test_what_a_tool_gave_is_the_content_of_a_message(observation: dict[str, Any], content: Any) -> None:

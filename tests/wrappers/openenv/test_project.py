@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tests.openenv_servers
+from tests.wrappers.openenv.playing import COMMAND, started_by, write_project
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import Probe
 from vfgym.sandboxes.container import ContainerBackend
 from vfgym.wrappers.openenv.project import Project, read_project, servers_of
-from vfgym.wrappers.openenv.servers import ServerSource
-
-COMMAND = shlex.join([sys.executable, str(Path(str(tests.openenv_servers.__file__))), "8000"])
-
-
-def write_project(folder: Path, **manifest: Any) -> Path:
-    """Write the manifest of a project, and return its folder."""
-    (folder / ".build.json").write_text(json.dumps({"image": "counting:1", "start_command": COMMAND, "contract": "gym", **manifest}))
-    return folder
-
-
-def started_by(project: Path) -> ServerSource:
-    return servers_of(read_project(project), "unsafe", start_timeout=60, request_timeout=60)
 
 
 def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = read_project(write_project(tmp_path, port=9000))
     silent = Probe(works=False, protects={}, problem="no container engine answers", install="start Docker")
     monkeypatch.setattr(ContainerBackend, "probe", lambda self: silent)
-    for backend, words in (
-        (None, "no container engine answers. To install it: start Docker"),
-        ("podmann", "there is no backend 'podmann'"),
-    ):
+    why = {None: "no container engine answers. To install it: start Docker", "podmann": "there is no backend 'podmann'"}
+    for backend, words in why.items():
         with pytest.raises(ConfigurationError, match=words) as caught:
             servers_of(project, backend, start_timeout=1, request_timeout=1)
         assert "docker run -p 9000:9000 counting:1) and give url='http://127.0.0.1:9000'" in str(caught.value)

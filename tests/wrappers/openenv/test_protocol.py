@@ -46,8 +46,8 @@ def test_answers(data: dict[str, Any], reply: ServerReply) -> None:
         ({}, "answered without an observation"),
         ({"observation": [1]}, "answered without an observation"),
         *(
-            ({"observation": {}, "reward": reward}, "not a finite number")
-            for reward in ("1", "", [1.0], [], float("nan"), float("inf"), 10**400)
+            ({"observation": {}, "reward": wrong}, "not a finite number")
+            for wrong in ("1", "", [1.0], [], float("nan"), float("inf"), 10**400)
         ),
         *(({"observation": {}, "done": done}, f"done={done!r}, which is neither") for done in ("false", 0, 1)),
     ],
@@ -79,14 +79,7 @@ def test_what_a_server_said_is_repeated_in_short() -> None:
     assert shorten("é" * 300) == "é" * 300
     assert shorten(b"a" * 301) == "a" * 300 + "..."
     assert encode_any({"é": 1}) == '{"é": 1}'
-    assert (
-        encode_any(
-            {
-                1,
-            }
-        )
-        == "{1}"
-    )
+    assert encode_any(frozenset({1})) == "frozenset({1})"
 
 
 @pytest.mark.parametrize("error", [ServerError(URL, "is gone"), ServerFull(URL, "is full"), StatusError(URL, "is ill", 503)])
@@ -94,7 +87,4 @@ def test_errors_are_pickled_with_what_they_know(error: ServerError) -> None:
     copied = pickle.loads(pickle.dumps(error))
     assert type(copied) is type(error)
     assert (str(copied), vars(copied)) == (str(error), vars(error))
-
-
-def test_errors_show_no_password() -> None:
     assert str(ServerError("http://ann:swordfish@host:1", "is gone")) == "the OpenEnv server http://***@host:1 is gone"

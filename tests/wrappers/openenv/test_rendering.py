@@ -44,9 +44,7 @@ def test_a_renderer_must_return_messages(wrong: Any) -> None:
         Renderer("text", "gym", {})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("context", "contract", "explains"), [("reset", "gym", True), ("step", "gym", False), ("reset", "mcp", False), ("step", "mcp", False)]
-)
+@pytest.mark.parametrize(("context", "contract", "explains"), [("reset", "gym", True), ("step", "gym", False), ("reset", "mcp", False)])
 def test_the_action_is_explained_where_an_episode_of_actions_begins(context: Any, contract: Any, explains: bool) -> None:
     [message] = render_as_json({"total": "é"}, context=context, contract=contract, action_schema=SCHEMA)
     assert message["content"].endswith('{"total": "é"}')

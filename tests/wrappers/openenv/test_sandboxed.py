@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import shlex
 import socket
 from pathlib import Path
@@ -12,13 +11,12 @@ import pytest
 
 from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
+from tests.wrappers.openenv.playing import show_total, started_by, write_project
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import SandboxSpec
 from vfgym.sandboxes.container import _engine
 from vfgym.wrappers.openenv import OpenEnvEnv, sandboxed
-from vfgym.wrappers.openenv.project import read_project, servers_of
 from vfgym.wrappers.openenv.sandboxed import SandboxedServer
-from vfgym.wrappers.openenv.starting import StartedServers
 
 STDLIB_SERVER = """
 import json, sys
@@ -46,22 +44,22 @@ ThreadingHTTPServer(("0.0.0.0", 8000), Counting).serve_forever()
 """
 
 
-def test_servers_run_in_sandboxes_without_a_network(tmp_path: Path) -> None:
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    need("bwrap")
+    (tmp_path / "server.py").write_text(STDLIB_SERVER)
+    return write_project(tmp_path, start_command="python3 server.py")
+
+
+def test_servers_run_in_sandboxes_without_a_network(project: Path) -> None:
     """The project's own folder is copied there; the sandboxes end with the environment."""
-    need("bwrap")
-    (tmp_path / "server.py").write_text(STDLIB_SERVER)
-    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
-    play_two_at_once(tmp_path, "bwrap")
+    play_two_at_once(project, "bwrap")
 
 
-def test_who_looks_whether_a_socket_has_a_server_takes_no_call(tmp_path: Path) -> None:
+def test_who_looks_whether_a_socket_has_a_server_takes_no_call(project: Path) -> None:
     """As whoever removes the sockets of killed processes does."""
-    need("bwrap")
-    (tmp_path / "server.py").write_text(STDLIB_SERVER)
-    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
-    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
-    assert isinstance(source, StartedServers)
-    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    source = started_by(project, "bwrap")
+    env = OpenEnvEnv(source, show_total)
     [server] = source._idle
     assert isinstance(server, SandboxedServer)
     for _ in range(20):
@@ -73,15 +71,12 @@ def test_who_looks_whether_a_socket_has_a_server_takes_no_call(tmp_path: Path) -
     assert not Path(server._socket).parent.exists()
 
 
-def test_a_project_that_is_larger_than_a_sandbox_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need("bwrap")
-    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "python3 server.py"}))
-    with (tmp_path / "weights").open("wb") as file:
+def test_a_project_that_is_larger_than_a_sandbox_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (project / "weights").open("wb") as file:
         file.truncate(40 << 20)
     monkeypatch.setattr(sandboxed, "SandboxSpec", functools.partial(SandboxSpec, disk_mb=16))
-    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
     with pytest.raises(ConfigurationError, match="cannot be copied into a sandbox: No space left"):
-        OpenEnvEnv(source, lambda observation: [])
+        OpenEnvEnv(started_by(project, "bwrap"), show_total)
 
 
 @pytest.mark.exhaustive
@@ -91,22 +86,19 @@ def test_servers_run_in_containers_of_the_projects_image(tmp_path: Path, monkeyp
         monkeypatch.setenv("DOCKER_HOST", engine.address)
         _engine.cache_clear()
         command = shlex.join(["python3", "-c", STDLIB_SERVER])
-        (tmp_path / ".build.json").write_text(json.dumps({"start_command": command, "image": engine.image}))
-        play_two_at_once(tmp_path, None)
+        play_two_at_once(write_project(tmp_path, start_command=command, image=engine.image), None)
         _engine().close()
         _engine.cache_clear()
 
 
 def play_two_at_once(folder: Path, backend: str | None) -> None:
     """Play two episodes of a project at the same time, and close the environment."""
-    source = servers_of(read_project(folder), backend, start_timeout=60, request_timeout=60)
-    assert isinstance(source, StartedServers)
-    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    source = started_by(folder, backend)
+    env = OpenEnvEnv(source, show_total)
     other = env.fork()
     env.reset(seed=1)
     other.reset(seed=2)
-    for answer, total in (("2", "3"), ("3", "6")):
-        assert env.step(answer).observation[-1].content == total
+    assert [env.step(answer).observation[-1].content for answer in ("2", "3")] == ["3", "6"]
     outcome = other.step("8")
     assert (outcome.observation[-1].content, outcome.reward, outcome.terminated) == ("10", 10.0, True)
     started = [*source._leased, *source._idle]
@@ -116,9 +108,7 @@ def play_two_at_once(folder: Path, backend: str | None) -> None:
     assert not any(each.is_alive for each in started)
 
 
-def test_a_server_that_fails_in_its_sandbox_says_what_it_wrote(tmp_path: Path) -> None:
-    need("bwrap")
-    (tmp_path / ".build.json").write_text(json.dumps({"start_command": "echo no such module; exit 3"}))
-    source = servers_of(read_project(tmp_path), "bwrap", start_timeout=60, request_timeout=60)
+def test_a_server_that_fails_in_its_sandbox_says_what_it_wrote(project: Path) -> None:
+    write_project(project, start_command="echo no such module; exit 3")
     with pytest.raises(ConfigurationError, match=r"(?s)ended as soon as it was started.*no such module"):
-        OpenEnvEnv(source, lambda observation: [])
+        OpenEnvEnv(started_by(project, "bwrap"), show_total)

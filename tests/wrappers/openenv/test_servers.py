@@ -9,10 +9,11 @@ import pytest
 
 import vfgym
 from tests.openenv_servers import StandIn, serving
+from tests.wrappers.openenv.playing import over_both
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.wrappers.openenv.protocol import ServerError
-from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer, check_seconds, check_url
+from vfgym.wrappers.openenv.servers import OpenEnvServer, check_seconds, check_url
 
 
 def test_a_password_in_an_address_is_not_pickled() -> None:
@@ -41,18 +42,18 @@ def test_episodes_do_not_change_to_http_where_earlier_ones_were_websocket_sessio
         assert server.opened == 2
 
 
-@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+@over_both
 def test_episodes_wait_for_a_server_that_is_full(websockets: bool) -> None:
     """Over HTTP there is one environment behind the server, so it is full with one episode."""
     with serving(StandIn(websockets=websockets, most=1)) as server:
         env = vfgym.from_openenv(server.url)
-        results = vfgym.evaluate(env, lambda observation, info: "1", num_examples=8, max_concurrent=8, progress=False)
-        assert [row["reward"] for row in results["outputs"]] == pytest.approx([0.3] * 8)
+        results = vfgym.evaluate(env, lambda observation, info: "1", num_examples=4, max_concurrent=4, progress=False)
+        assert [row["reward"] for row in results["outputs"]] == pytest.approx([0.3] * 4)
         assert server.most_at_once == int(websockets)
-        assert [action["add"] for action in server.actions] == [1] * 24
+        assert [action["add"] for action in server.actions] == [1] * 12
 
 
-@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+@over_both
 def test_nobody_waits_for_a_place_whose_episode_does_not_go_on(websockets: bool) -> None:
     """Two episodes that one thread plays in turn would wait for each other."""
     with serving(StandIn(websockets=websockets, most=1)) as server:
@@ -67,17 +68,12 @@ def test_nobody_waits_for_a_place_whose_episode_does_not_go_on(websockets: bool)
         other.close()
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8000", "https://host/path", "http://[::1]:80"])
-def test_an_address_is_taken_without_a_slash_at_its_end(url: str) -> None:
-    assert check_url(url) == check_url(f"{url}/") == url
-
-
-@pytest.mark.parametrize(
-    "url", [None, 8000, "", "localhost:8000", "ws://localhost/ws", "http://", "http://[::1", "http://host:port", "http://host:0"]
-)
-def test_what_is_not_an_address_is_refused(url: Any) -> None:
-    with pytest.raises(ConfigurationError, match="url must be where the server is"):
-        check_url(url)
+def test_an_address_is_taken_without_a_slash_at_its_end_and_what_is_none_is_refused() -> None:
+    for url in ("http://localhost:8000", "https://host/path", "http://[::1]:80"):
+        assert check_url(url) == check_url(f"{url}/") == url
+    for wrong in (None, 8000, "", "localhost:8000", "ws://localhost/ws", "http://", "http://[::1", "http://host:port", "http://host:0"):
+        with pytest.raises(ConfigurationError, match="url must be where the server is"):
+            check_url(wrong)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, True, None, "5", float("nan"), float("inf")])
@@ -94,13 +90,3 @@ def test_without_a_schema_any_object_is_an_action() -> None:
             server.faults["schema"] = fault
             with pytest.raises(ServerError, match="with the HTTP status"):
                 wait(on_background_loop(OpenEnvServer(server.url, 20.0).read_action_schema))
-
-
-def test_a_server_that_somebody_else_started_is_used_and_left_alone() -> None:
-    async def use() -> None:
-        given = GivenServer(OpenEnvServer("http://host", 1.0))
-        assert await given.lease() is await given.lease() is given.server
-        await given.give_back(given.server)
-        await given.close()
-
-    wait(on_background_loop(use))

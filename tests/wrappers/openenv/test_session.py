@@ -8,22 +8,14 @@ import pytest
 
 import vfgym
 from tests.openenv_servers import StandIn, serving
+from tests.wrappers.openenv.playing import over_both
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import InfraError
 from vfgym.wrappers.openenv.servers import OpenEnvServer
 from vfgym.wrappers.openenv.session import OpenEnvSession
 
 
-def test_the_deadline_of_an_episode_ends_its_session() -> None:
-    with serving(StandIn(faults={"step": "slow"})) as server:
-        env = vfgym.from_openenv(server.url, timeout_seconds=0.3)
-        env.reset(seed=0)
-        outcome = env.step("1")
-        assert (outcome.truncated, outcome.info["stop_condition"]) == (True, "timeout_reached")
-        server.wait_until_all_ended()
-
-
-@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+@over_both
 def test_a_session_that_is_closed_while_it_begins_is_ended(websockets: bool) -> None:
     with serving(StandIn(websockets=websockets)) as server:
 
@@ -45,7 +37,7 @@ def test_a_session_that_is_closed_while_it_begins_is_ended(websockets: bool) -> 
         server.wait_until_all_ended()
 
 
-@pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
+@over_both
 def test_a_session_that_is_closed_in_a_step_lets_nobody_wait_for_its_answer(websockets: bool) -> None:
     with serving(StandIn(websockets=websockets, faults={"step": "slow"})) as server:
 

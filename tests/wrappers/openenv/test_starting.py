@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import shlex
 import signal
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import tests.openenv_servers
+from tests.wrappers.openenv.playing import show_total, started_by, write_project
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.wrappers.openenv import OpenEnvEnv
-from vfgym.wrappers.openenv.project import read_project, servers_of
 from vfgym.wrappers.openenv.protocol import ServerError
-from vfgym.wrappers.openenv.servers import ServerSource
 from vfgym.wrappers.openenv.starting import ServerProcess, StartedServers, start_process
-
-COMMAND = shlex.join([sys.executable, str(Path(str(tests.openenv_servers.__file__))), "8000"])
-
-
-def write_project(folder: Path, **manifest: Any) -> Path:
-    """Write the manifest of a project, and return its folder."""
-    (folder / ".build.json").write_text(json.dumps({"image": "counting:1", "start_command": COMMAND, "contract": "gym", **manifest}))
-    return folder
-
-
-def started_by(project: Path) -> ServerSource:
-    return servers_of(read_project(project), "unsafe", start_timeout=60, request_timeout=60)
 
 
 def is_running(process: int) -> bool:
@@ -43,23 +25,26 @@ def is_running(process: int) -> bool:
     return True
 
 
+def leased(source: StartedServers) -> list[asyncio.subprocess.Process]:
+    return [started._process for started in source._leased if isinstance(started, ServerProcess)]
+
+
 def test_as_many_servers_run_as_episodes_are_played_at_once(tmp_path: Path) -> None:
     """They are kept for the episodes that follow, one that died is replaced, and all end with the environment."""
     source = started_by(write_project(tmp_path))
-    assert isinstance(source, StartedServers)
-    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    env = OpenEnvEnv(source, show_total)
     other = env.fork()
     env.reset(seed=1)
     other.reset(seed=2)
     assert (env.step("1").observation[-1].content, other.step("1").observation[-1].content) == ("2", "3")
-    processes = [started._process for started in source._leased if isinstance(started, ServerProcess)]
+    processes = leased(source)
     assert len(processes) == 2
     env.reset(seed=3)
-    assert [started._process for started in source._leased if isinstance(started, ServerProcess)] == processes[::-1]
+    assert leased(source) == processes[::-1]
     os.killpg(processes[0].pid, signal.SIGKILL)
     assert "ServerError" in env.step("1").info["error"]
     assert env.reset(seed=4)[0][0].content == "4"
-    ids = [started._process.pid for started in source._leased if isinstance(started, ServerProcess)]
+    ids = [process.pid for process in leased(source)]
     env.close()
     other.close()
     assert not any(is_running(number) for number in ids)
@@ -68,8 +53,7 @@ def test_as_many_servers_run_as_episodes_are_played_at_once(tmp_path: Path) -> N
 def test_a_server_that_died_and_is_not_known_to_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the event loop a moment to hear of it."""
     source = started_by(write_project(tmp_path))
-    assert isinstance(source, StartedServers)
-    env = OpenEnvEnv(source, lambda observation: [{"role": "user", "content": str(observation["total"])}])
+    env = OpenEnvEnv(source, show_total)
     try:
         [started] = source._idle
         assert isinstance(started, ServerProcess)
@@ -84,7 +68,7 @@ def test_a_server_that_died_and_is_not_known_to_is_replaced(tmp_path: Path, monk
 def test_a_server_that_does_not_start_says_what_it_wrote(tmp_path: Path) -> None:
     source = started_by(write_project(tmp_path, start_command="echo no such module; echo $PORT; exit 3"))
     with pytest.raises(ConfigurationError, match=r"(?s)ended as soon as it was started\. It was started by: echo.*no such module\n\d+"):
-        OpenEnvEnv(source, lambda observation: [])
+        OpenEnvEnv(source, show_total)
 
 
 def test_a_server_that_is_not_reached_in_time_is_ended(tmp_path: Path) -> None:
@@ -111,7 +95,6 @@ def test_a_start_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
 def test_servers_that_are_being_started_end_with_their_environment(tmp_path: Path) -> None:
     """Whoever waits for one is told so. The test fails where a process is left."""
     source = started_by(write_project(tmp_path, start_command="sleep 600"))
-    assert isinstance(source, StartedServers)
 
     async def start_and_close() -> None:
         leasing = asyncio.ensure_future(source.lease())
@@ -126,7 +109,6 @@ def test_servers_that_are_being_started_end_with_their_environment(tmp_path: Pat
 
 def test_no_server_is_left_where_an_environment_cannot_be_defined(tmp_path: Path) -> None:
     source = started_by(write_project(tmp_path))
-    assert isinstance(source, StartedServers)
     with pytest.raises(ConfigurationError, match="max_invalid_moves"):
-        OpenEnvEnv(source, lambda observation: [], max_invalid_moves=0)
+        OpenEnvEnv(source, show_total, max_invalid_moves=0)
     assert source._idle == []
