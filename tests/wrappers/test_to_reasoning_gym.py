@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 from typing import Any
 
@@ -11,28 +10,13 @@ import pytest
 
 import vfgym
 from tests.environments import Talk
-from vfgym import EnvGroup, Parser, Rubric, SingleTurnEnv, XMLParser
+from tests.wrappers.reasoning_gym.making import ROWS, sums
+from vfgym import EnvGroup, Parser, Rubric, XMLParser
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
 reasoning_gym = pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
-
-ROWS = [{"question": f"{a} + {b}?", "answer": str(a + b), "kind": ["sum"]} for a in range(3) for b in range(3)]
-
-
-def is_right(completion: Any, answer: str) -> float:
-    return float(completion[-1].content.strip() == answer)
-
-
-async def is_short(completion: Any) -> float:
-    await asyncio.sleep(0)
-    return 0.5 * (len(completion[-1].content) < 3)
-
-
-def sums(**arguments: Any) -> SingleTurnEnv:
-    return SingleTurnEnv(ROWS, **{"rubric": Rubric([is_right, is_short]), **arguments})
-
 
 def test_an_id_a_seat_and_wrappers_do_as_well_as_an_environment() -> None:
     env, env_id = sums(), "reasoning-gym/chain_sum-v0"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from vfgym import State
+from vfgym import Rubric, SingleTurnEnv, State
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.reasoning_gym.items import Items
 from vfgym.wrappers.reasoning_gym.levels import Share
@@ -45,3 +46,22 @@ def play(env: Any, *, rightly: bool = True, episodes: int = 1, **options: Any) -
         env.reset(options=options)
         infos.append(env.step(env.definition.oracle(env.state) if rightly else "zzz").info)
     return infos
+
+
+ROWS = [{"question": f"{a} + {b}?", "answer": str(a + b), "kind": ["sum"]} for a in range(3) for b in range(3)]
+
+
+def is_right(completion: Any, answer: str) -> float:
+    """Reward the right number."""
+    return float(completion[-1].content.strip() == answer)
+
+
+async def is_short(completion: Any) -> float:
+    """Reward a short answer, after a while."""
+    await asyncio.sleep(0)
+    return 0.5 * (len(completion[-1].content) < 3)
+
+
+def sums(**arguments: Any) -> SingleTurnEnv:
+    """Return an environment of nine sums."""
+    return SingleTurnEnv(ROWS, **{"rubric": Rubric([is_right, is_short]), **arguments})

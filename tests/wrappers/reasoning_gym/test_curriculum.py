@@ -20,6 +20,7 @@ from vfgym.errors import ConfigurationError, ModelError
 from vfgym.wrappers.reasoning_gym import CurriculumConfig, ReasoningGymEnv
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
+
 COMPOSITE = ["chain_sum", {"name": "leg_counting", "weight": 2.0}]
 
 
@@ -28,43 +29,29 @@ def graded(gym: Any = "chain_sum", **settings: Any) -> ReasoningGymEnv:
     return ReasoningGymEnv(gym, num_train_examples=20, num_eval_examples=12, curriculum={"window": 3, **settings})
 
 
-# Levels
-
-
-def test_harder_tasks_are_harder() -> None:
-    """Sums of level 10 have more and longer terms than those of level 0; the split by index holds at both."""
-    env = graded()
-    easy = [row["question"] for row in env.tasks.rows]
-    env.set_level(10)
-    hard = [row["question"] for row in env.tasks.rows]
-    assert sum(map(len, hard)) > 1.5 * sum(map(len, easy))
-
-
-def test_a_level_that_is_left_out_is_passed_over() -> None:
-    env = graded("modulo_grid", window=1)
-    assert [info["level"] for info in play(env, episodes=6)] == [0, 2, 3, 4, 5, 5]
-
-
 # Rise and fall
 
 
-def test_the_level_rises_with_success() -> None:
-    """After a full window of right answers, and then the next window begins."""
-    env = graded()
-    infos = play(env, episodes=7)
-    assert [info["level"] for info in infos] == [0, 0, 0, 1, 1, 1, 2]
-    assert [info["metrics"]["level"] for info in infos] == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0]
-    assert env.level == 2
-
-
-def test_the_window_slides() -> None:
-    """The mean of the last three scores counts, whatever came before them."""
-    env = graded()
-    play(env, rightly=False, episodes=5)
-    play(env, episodes=2)
-    assert env.level == 0
-    play(env)
-    assert env.level == 1
+@pytest.mark.parametrize(
+    ("gym", "settings", "answers", "levels"),
+    [
+        ("chain_sum", {}, "1111111", [0, 0, 1, 1, 1, 2, 2]),
+        ("chain_sum", {}, "00000111", [*[0] * 7, 1]),  # the last three count, whatever came before them
+        ("chain_sum", {"window": 4, "threshold": 0.75}, "0111", [0, 0, 0, 1]),
+        ("chain_sum", {"lower_threshold": 0.2, "level": 2}, "000000000", [2, 2, 1, 1, 1, 0, 0, 0, 0]),
+        ("chain_sum", {"level": 2}, "000000", [2] * 6),  # without a lower threshold none falls
+        ("chain_sum", {"window": 4, "lower_threshold": 0.25, "level": 1}, "0001", [1] * 4),  # the threshold is enough to stay
+        ("spiral_matrix", {"window": 1}, "11111", [1, 2, 3, 3, 3]),
+        ("modulo_grid", {"window": 1}, "11111", [2, 3, 4, 5, 5]),  # a level that is left out is passed over
+    ],
+)
+def test_the_level_follows_the_mean_of_the_last_scores(gym: str, settings: dict[str, Any], answers: str, levels: list[int]) -> None:
+    """It tells each episode its own level, and changes with the next one."""
+    env = graded(gym, **settings)
+    before = [env.level, *levels[:-1]]
+    for answer, level, reached in zip(answers, before, levels, strict=True):
+        [info] = play(env, rightly=answer == "1")
+        assert (info["level"], info["metrics"]["level"], env.level) == (level, float(level), reached)
 
 
 def test_the_window_slides_on_where_a_state_was_loaded() -> None:
@@ -78,79 +65,25 @@ def test_the_window_slides_on_where_a_state_was_loaded() -> None:
     assert env.level == 1
 
 
-def test_the_threshold_is_a_mean() -> None:
-    env = graded(window=4, threshold=0.75)
-    play(env, rightly=False)
-    play(env, episodes=3)
-    assert env.level == 1
-
-
-def test_the_level_falls_below_the_lower_threshold() -> None:
-    """Only where there is one, and not below the easiest."""
-    env = graded(lower_threshold=0.2, level=2)
-    play(env, rightly=False, episodes=3)
-    assert env.level == 1
-    play(env, rightly=False, episodes=9)
-    assert env.level == 0
-    env = graded(level=2)
-    play(env, rightly=False, episodes=9)
-    assert env.level == 2
-
-
-def test_the_lower_threshold_itself_is_enough_to_stay() -> None:
-    env = graded(window=4, lower_threshold=0.25, level=1)
-    play(env, rightly=False, episodes=3)
-    play(env)
-    assert env.level == 1
-    assert CurriculumConfig(lower_threshold=0).lower_threshold == 0
-
-
-def test_the_hardest_level_stays() -> None:
-    env = graded("spiral_matrix", window=1)
-    hardest = env.curriculum.usable_levels["spiral_matrix"][-1]
-    play(env, episodes=hardest + 3)
-    assert env.level == hardest
-
-
-def test_evaluation_does_not_count() -> None:
-    env = graded(window=1)
-    play(env, episodes=5, split="eval")
-    assert env.level == 0
-
-
-def test_errors_do_not_count() -> None:
-    """That a model could not be asked says nothing about what it can."""
+def test_what_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluation, errors, what could not be scored, episodes of another level: begun before it changed, or chosen; other rubrics."""
     env = graded(window=1, lower_threshold=0.5, level=1)
+    play(env, episodes=5, split="eval")
+    assert env.level == 1
     env.reset(seed=0)
     env.fail(ModelError("no connection"))
     assert env.level == 1
-
-
-def test_what_could_not_be_scored_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    env = graded(window=1, lower_threshold=0.5, level=1)
-    monkeypatch.setattr(env.items, "score_later", lambda answer, example_id: 1 / 0)
-    info = play(env)[0]
-    assert (info["metrics"]["check_answer_reward_func"], env.level) == (0.0, 1)
-
-
-def test_episodes_of_another_level_do_not_count() -> None:
-    """Neither one that began before the level changed, nor one that was chosen."""
-    env = graded(window=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(env.items, "score_later", lambda answer, example_id: 1 / 0)
+        assert (play(env)[0]["metrics"]["check_answer_reward_func"], env.level) == (0.0, 1)
     late = env.fork()
     late.reset(seed=0)
     answer = env.oracle(late.state)
-    play(env)
-    assert env.level == 1
-    late.step(answer)
-    play(env, example_id=5 * 32)
-    assert env.level == 1
-
-
-def test_only_the_score_of_the_dataset_counts() -> None:
-    """A rubric beside it changes the reward, not the level."""
-    env = graded(window=1, lower_threshold=0.5, level=1)
     env.add_rubric(Rubric(lambda completion: -1.0))
     play(env)
+    assert env.level == 2
+    late.step(answer)
+    play(env, example_id=5 * 32)
     assert env.level == 2
 
 
@@ -181,35 +114,31 @@ def test_ids_that_are_no_training_tasks(example_id: Any) -> None:
         graded().reset(options={"example_id": example_id})
 
 
-def test_positions_of_tasks_follow_the_level() -> None:
+def test_tasks_follow_the_level() -> None:
+    """Sums of level 10 have more and longer terms than those of level 0."""
     env = graded()
+    easy = [row["question"] for row in env.tasks.rows]
     assert env.tasks.index_of(7) == 7
-    env.set_level(2)
-    assert env.tasks.index_of(2 * 32 + 7) == 7
-    assert env.tasks.input(7)["example_id"] == 2 * 32 + 7
+    env.set_level(10)
+    assert sum(len(row["question"]) for row in env.tasks.rows) > 1.5 * sum(map(len, easy))
+    assert (env.tasks.index_of(10 * 32 + 7), env.tasks.input(7)["example_id"]) == (7, 10 * 32 + 7)
     with pytest.raises(ConfigurationError, match="no task with example_id 7 among the 20 tasks at their levels"):
         env.tasks.index_of(7)
 
 
 @pytest.mark.parametrize("gym", ["chain_sum", COMPOSITE])
-def test_splits_never_overlap(gym: Any) -> None:
-    """Neither the ids nor the indices, at any level."""
+def test_the_evaluation_split_is_spread_over_all_levels_fixed_and_apart_from_training(gym: Any) -> None:
     env = graded(gym)
-    evaluation = {row["info"]["index"]: row["example_id"] for row in env.eval_tasks.rows}
+    before = list(env.eval_tasks.rows)
+    assert len({row["info"]["level"] for row in before}) >= 8
+    evaluation = {row["info"]["index"]: row["example_id"] for row in before}
+    assert len({*evaluation.values()}) == 12
+    play(env, episodes=4)
     for level in range(5):
         env.set_level(level)
         training = {row["info"]["index"]: row["example_id"] for row in env.tasks.rows}
         assert training.keys().isdisjoint(evaluation)
         assert set(training.values()).isdisjoint(evaluation.values())
-
-
-@pytest.mark.parametrize("gym", ["chain_sum", COMPOSITE])
-def test_the_evaluation_split_is_spread_over_all_levels_and_fixed(gym: Any) -> None:
-    env = graded(gym)
-    before = list(env.eval_tasks.rows)
-    assert len({row["info"]["level"] for row in before}) >= 8
-    assert len({row["example_id"] for row in before}) == 12
-    play(env, episodes=9)
     assert list(env.eval_tasks.rows) == before
     example_id = before[4]["example_id"]
     assert env.reset(options={"split": "eval", "example_id": example_id})[1]["example_id"] == example_id
@@ -217,21 +146,19 @@ def test_the_evaluation_split_is_spread_over_all_levels_and_fixed(gym: Any) -> N
 
 def test_the_evaluation_split_can_have_one_level() -> None:
     env = graded(eval_level=3)
-    assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
     play(env, episodes=4)
     assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
 
 
 def test_a_seed_replays_the_same_tasks_for_the_same_history_of_levels() -> None:
-    runs = []
-    for _ in range(2):
-        env = graded()
+    def played(env: ReasoningGymEnv) -> list[tuple[int, int]]:
         env.reset(seed=5)
-        runs.append([(info["example_id"], info["level"]) for info in play(env, episodes=8)])
-    assert runs[0] == runs[1]
+        return [(info["example_id"], info["level"]) for info in play(env, episodes=5)]
+
+    env = graded()
+    first = played(env)
     env.curriculum.load_state_dict({"levels": {"chain_sum": 0}, "scores": {"chain_sum": []}})
-    env.reset(seed=5)
-    assert [(info["example_id"], info["level"]) for info in play(env, episodes=8)] == runs[0]
+    assert played(env) == first
 
 
 def test_a_task_of_a_level_that_there_is_not() -> None:
@@ -249,23 +176,19 @@ def test_a_task_of_a_level_that_there_is_not() -> None:
 def test_the_level_belongs_to_the_environment() -> None:
     """Its forks share it; copies have their own."""
     env = graded()
-    forks = [env.fork() for _ in range(3)]
-    twin = copy.deepcopy(env)
+    forks, twin = [env.fork() for _ in range(3)], copy.deepcopy(env)
     for fork in forks:
         play(fork)
-    assert env.level == 1
     assert [fork.reset(seed=0)[1]["level"] for fork in forks] == [1, 1, 1]
-    assert twin.level == 0
-    assert pickle.loads(pickle.dumps(env)).level == 1
+    assert (env.level, twin.level, pickle.loads(pickle.dumps(env)).level) == (1, 0, 1)
 
 
 def test_the_state_is_plain_data() -> None:
     """With the scores of the window that has begun, so that a run goes on where it was."""
-    env = graded()
+    env, other = graded(), graded()
     play(env, episodes=5)
     state = json.loads(json.dumps(env.curriculum.state_dict()))
     assert state == {"levels": {"chain_sum": 1}, "scores": {"chain_sum": [1.0, 1.0]}}
-    other = graded()
     other.curriculum.load_state_dict(state)
     assert other.level == 1
     play(other)
@@ -276,10 +199,7 @@ def test_the_state_is_plain_data() -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        {},
-        None,
-        {"levels": {"chain_sum": 1}},
-        {"levels": {"leg_counting": 1}, "scores": {"leg_counting": []}},
+        *({}, None, {"levels": {"chain_sum": 1}}, {"levels": {"leg_counting": 1}, "scores": {"leg_counting": []}}),
         {"levels": {"chain_sum": 99}, "scores": {"chain_sum": []}},
     ],
 )
@@ -295,25 +215,18 @@ def test_setting_the_level() -> None:
     env = graded()
     play(env, episodes=2)
     env.set_level(4)
-    assert env.level == 4
-    play(env, episodes=2)
-    assert env.level == 4
-    assert play(env)[0]["level"] == 4
+    assert [info["level"] for info in play(env, episodes=3)] == [4, 4, 4]
     assert env.level == 5
-
-
-@pytest.mark.parametrize("level", [-1, 11, 1.5, "1", True])
-def test_a_level_that_there_is_not(level: Any) -> None:
-    with pytest.raises(ConfigurationError, match="'chain_sum' has no level"):
-        graded().set_level(level)
+    for level in (-1, 11, 1.5, "1", True):
+        with pytest.raises(ConfigurationError, match="'chain_sum' has no level"):
+            env.set_level(level)  # type: ignore[arg-type]
 
 
 def test_without_a_curriculum() -> None:
     """Nothing is told of levels, and there is none to set."""
     env = ReasoningGymEnv("chain_sum", num_train_examples=3, num_eval_examples=1)
     _, info = env.reset(seed=0)
-    assert "level" not in info
-    assert "level" not in info["metrics"]
+    assert not {"level"} & {*info, *info["metrics"]}
     assert (env.level, env.curriculum) == (0, None)
     with pytest.raises(ConfigurationError, match="curriculum=True"):
         env.set_level(1)
@@ -347,61 +260,37 @@ def test_levels_of_a_composite_need_not_be_equally_many() -> None:
         env.set_level(7)
 
 
-def test_the_default_composite_has_levels() -> None:
-    env = graded("composite", window=1)
-    play(env, episodes=20)
-    assert max(env.curriculum.levels.values()) > 0
-
-
 # Elsewhere
 
 
 def test_made_by_id() -> None:
     """Its settings are plain data, as a spec needs them."""
     env = gymnasium.make("reasoning-gym/chain_sum-v0", curriculum={"window": 1, "level": 2})
-    env.reset(seed=0)
-    env.step(env.unwrapped.oracle(env.unwrapped.state))
+    play(env.unwrapped)
     assert env.get_wrapper_attr("level") == 3
 
 
-def test_evaluate_leaves_the_level_alone() -> None:
-    """And tells the level of each task."""
-    env = graded(window=1)
-    env.set_level(2)
-    results = vfgym.evaluate(env, OracleAgent(), progress=False)
-    assert env.level == 2
+def test_an_evaluation_leaves_the_level_alone_and_is_resumed_at_another(tmp_path: Any) -> None:
+    """It tells the level of each task. Its tasks are the same, so nothing is played again."""
+    env, played = graded(window=1), list[int]()
+    vfgym.evaluate(env, OracleAgent(), num_examples=6, results_path=tmp_path, progress=False)
+    env.set_level(5)
+    listen = {"progress": False, "on_progress": lambda row, *rest: played.append(row["example_id"])}
+    results = vfgym.evaluate(env, OracleAgent(), results_path=tmp_path, resume=True, **listen)
+    assert (env.level, len(played)) == (5, 6)
     levels = {row["example_id"]: row["info"]["level"] for row in env.eval_tasks.rows}
     assert {row["example_id"]: row["metrics"]["level"] for row in results["outputs"]} == levels
     assert {row["reward"] for row in results["outputs"]} == {1.0}
 
 
-def test_an_evaluation_is_resumed_at_another_level(tmp_path: Any) -> None:
-    """Its tasks are the same, so nothing is played again."""
-    env = graded(window=1)
-    vfgym.evaluate(env, OracleAgent(), num_examples=6, results_path=tmp_path, progress=False)
-    env.set_level(5)
-    played: list[int] = []
-    vfgym.evaluate(
-        env,
-        OracleAgent(),
-        results_path=tmp_path,
-        resume=True,
-        progress=False,
-        on_progress=lambda row, *rest: played.append(row["example_id"]),
-    )
-    assert len(played) == 6
-
-
 def test_side_by_side() -> None:
     """Forks in a vector environment learn together."""
     env = graded(window=4)
-    envs = SyncVectorEnv([env.fork, env.fork])
+    envs, levels = SyncVectorEnv([env.fork, env.fork]), []
     envs.reset(seed=0)
-    levels = []
     for _ in range(8):
         seats = [fork.unwrapped for fork in envs.envs]
-        actions = tuple({"role": "assistant", "content": env.oracle(seat.state)} for seat in seats)
-        *_, infos = envs.step(actions)
+        *_, infos = envs.step(tuple({"role": "assistant", "content": env.oracle(seat.state)} for seat in seats))
         levels.append(list(infos["level"]))
     assert env.level >= 1
     assert levels[0] == [0, 0]
@@ -435,17 +324,15 @@ async def test_in_the_rollout_api(independent_scoring: bool) -> None:
     """Rollouts of training rows count, alone or in groups, and the dataset is that of the levels at the moment."""
     env = vf.ReasoningGymEnv("chain_sum", 6, 4, seed=1, curriculum={"window": 4})
     client = Knowing(env)
-    for level in range(3):
+    for level in range(2):
         rows = env.get_dataset()
         assert [row["info"]["level"] for row in rows] == [level] * 6
         assert env.get_dataset() is rows
         results = await env.generate(list(rows)[:2] * 2, client, "model", independent_scoring=independent_scoring)
-        assert [row["metrics"]["level"] for row in results["outputs"]] == [float(level)] * 4
-        assert [row["reward"] for row in results["outputs"]] == [1.0] * 4
-    assert env.level == 3
+        assert [(row["metrics"]["level"], row["reward"]) for row in results["outputs"]] == [(float(level), 1.0)] * 4
     evaluation = await env.evaluate(client, "model")
     assert len({row["metrics"]["level"] for row in evaluation["outputs"]}) == 4
-    assert env.level == 3
+    assert env.level == 2
 
 
 def test_the_signature_of_the_rollout_api() -> None:
@@ -462,25 +349,21 @@ def test_the_signature_of_the_rollout_api() -> None:
     ("curriculum", "message"),
     [
         ({"treshold": 0.5}, "Did you mean `threshold`"),
-        ({"threshold": 0}, "above 0 and up to 1"),
-        ({"threshold": 1.5}, "above 0 and up to 1"),
-        ({"threshold": "0.5"}, "above 0 and up to 1"),
-        ({"lower_threshold": 0.8}, "below its threshold 0.8"),
-        ({"lower_threshold": -1}, "below its threshold 0.8"),
-        ({"window": 0}, "positive whole number"),
-        ({"window": 2.5}, "positive whole number"),
+        *(({"threshold": threshold}, "above 0 and up to 1") for threshold in (0, 1.5, "0.5")),
+        *(({"lower_threshold": threshold}, "below its threshold 0.8") for threshold in (0.8, -1)),
+        *(({"window": window}, "positive whole number") for window in (0, 2.5)),
         ({"level": "hard"}, "level of a curriculum"),
         ({"eval_level": True}, "eval_level of a curriculum"),
         (CurriculumConfig(level=11), "'chain_sum' has no level 11: its levels are 0, 1"),
         ({"level": -1}, "'chain_sum' has no level -1"),
         ({"eval_level": 99}, "'chain_sum' has no level 99"),
-        ("yes", "must be True, False, a CurriculumConfig or a dict"),
-        (None, "must be True, False, a CurriculumConfig or a dict"),
+        *((wrong, "must be True, False, a CurriculumConfig or a dict") for wrong in ("yes", None)),
     ],
 )
 def test_mistakes_are_told_at_construction(curriculum: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         ReasoningGymEnv("chain_sum", curriculum=curriculum)
+    assert CurriculumConfig(threshold=1, lower_threshold=0).lower_threshold == 0
 
 
 def test_every_part_of_a_composite_must_have_the_level() -> None:

@@ -22,27 +22,25 @@ def test_all_attributes_of_the_curriculum_rise_together() -> None:
     assert list(found) == list(range(11))
     for level, values in found.items():
         config = curriculum.generate_configuration()
-        assert [values[name] for name in ("min_terms", "max_terms", "min_digits", "max_digits")] == [
-            *(config.min_terms, config.max_terms, config.min_digits, config.max_digits)
-        ]
-        assert values["allow_negation"] is True
+        expected = {name: getattr(config, name) for name in ("min_terms", "max_terms", "min_digits", "max_digits")}
+        assert values == {**values, **expected, "allow_negation": True}
         assert not {"seed", "size"} & values.keys()
         assert curriculum.increment_global_level() == (level < 10)
 
 
-@pytest.mark.parametrize(
-    ("name", "levels"),
-    [
-        ("modulo_grid", [0, 2, 3, 4, 5]),
-        ("caesar_cipher", [0, 1]),
-        ("rubiks_cube", [0, 1, 2, 3]),
-        ("jugs", [0, 1, 2]),
-        ("sokoban", list(range(1, 14))),
-    ],
-)
-def test_levels_that_cannot_be_played_are_left_out(name: str, levels: list[int]) -> None:
+LEVELS = {
+    "modulo_grid": [0, 2, 3, 4, 5],
+    "caesar_cipher": [0, 1],
+    "rubiks_cube": [0, 1, 2, 3],
+    "jugs": [0, 1, 2],
+    "sokoban": [*range(1, 14)],
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_cannot_be_played_are_left_out(name: str) -> None:
     """Those whose configuration the dataset refuses, or cannot make items of, or that change nothing."""
-    assert list(configurations_by_level(Share(name))) == levels
+    assert list(configurations_by_level(Share(name))) == LEVELS[name]
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_CURRICULUM - {"composite"}))

@@ -13,7 +13,6 @@ from tests.wrappers.reasoning_gym.making import SYMBOLIC, items_of, original_sco
 from vfgym.data import reasoning_gym_datasets
 from vfgym.errors import WorkerTimeout
 from vfgym.wrappers.reasoning_gym import scoring
-from vfgym.wrappers.reasoning_gym.items import Items
 from vfgym.wrappers.reasoning_gym.package import reasoning_gym
 from vfgym.wrappers.reasoning_gym.scoring import is_symbolic, score_later
 
@@ -38,15 +37,6 @@ class Given:
 def scores(name: str, answers: list[str], **entry: Any) -> list[float]:
     """Return what answers to an entry are worth; the scorer behind it gives 0.5."""
     return [scoring.score(Given(), name, answer, {"metadata": {}, **entry}) for answer in answers]
-
-
-@pytest.mark.parametrize("name", ["leg_counting", "number_format", "spell_backward", "graph_color", "n_queens", "arc_agi"])
-def test_scores_are_those_of_the_dataset(name: str) -> None:
-    """Of right, wrong, empty and unreadable answers, and of none."""
-    items = items_of(name)
-    for answer in (items.entry(0)["answer"], "", "zzz", "0", "[1, 2]", "the answer is 7", None):
-        if answer is None or name != "spell_backward":
-            assert score(items, answer) == original_score(items, answer)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +86,8 @@ def test_gsm_symbolic() -> None:
     answers = ["-1", f"{MINUS}1", "-1.0", "$-1$", "-1 years", "He was -1 years old.", "1", "-2", "-1/2"]
     assert scores("gsm_symbolic", answers, answer="-1") == [1.0] * 6 + [0.01] * 3
     items = items_of("gsm_symbolic", seed=2484630416)
-    assert (items.entry(2)["answer"], original_score(items, "-1", 2), original_score(items, f"-{items.entry(0)['answer']}")) == (
-        "-1",
-        0.01,
-        1.0,
-    )
+    assert (items.entry(2)["answer"], original_score(items, "-1", 2)) == ("-1", 0.01)
+    assert original_score(items, f"-{items.entry(0)['answer']}") == 1.0
 
 
 def test_spell_backward() -> None:
@@ -140,13 +127,10 @@ def test_what_an_answer_must_be_to_reach_its_scorer(name: str, admitted: list[st
     assert is_symbolic(given) is False
 
 
-def test_nan_is_right_to_the_scorer_of_complex_arithmetic_itself() -> None:
+def test_nan_and_an_unsolved_integral_are_no_answers() -> None:
+    """The scorers themselves take them; the derivative of the integral is the integrand, and rows have it as their answer."""
     items = items_of("complex_arithmetic")
     assert (original_score(items, "nan"), score(items, "nan")) == (1.0, 0.0)
-
-
-def test_an_unsolved_integral_is_no_answer() -> None:
-    """Its derivative is the integrand, so the scorer takes it, and rows have it as their answer."""
     items = items_of("intermediate_integration", 200)
     index = next(index for index in range(200) if "Integral(" in items.entry(index)["answer"])
     answer = items.entry(index)["answer"]
@@ -195,21 +179,14 @@ def test_what_no_worker_can_evaluate_scores_as_no_answer(error: Exception, monke
     entry = items.entry(0)
     later: Any = score_later(items.dataset(), "simple_integration", "x", entry)
     assert inspect.isawaitable(later)
-    assert asyncio.run(_awaited(later)) == score(items, "x") == original_score(items, None)
+    with asyncio.Runner() as runner:
+        assert runner.run(later) == score(items, "x") == original_score(items, None)
     raised[0] = RuntimeError("the pool is gone")
     with pytest.raises(RuntimeError, match="the pool is gone"):
         score(items, "x")
 
 
-async def _awaited(later: Any) -> float:
-    return float(await later)
-
-
 def test_where_no_worker_is_needed_nothing_is_waited_for() -> None:
     plain, symbolic = items_of("leg_counting"), items_of("countdown")
-    assert _later(plain, plain.entry(0)["answer"]) == 1.0
-    assert _later(symbolic, None) == original_score(symbolic, None)
-
-
-def _later(items: Items, answer: str | None) -> Any:
-    return items.score_later(answer, 0)
+    assert plain.score_later(plain.entry(0)["answer"], 0) == 1.0
+    assert symbolic.score_later(None, 0) == original_score(symbolic, None)
