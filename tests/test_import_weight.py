@@ -25,6 +25,17 @@ HEAVY = {
 
 
 def test_import_vfgym_loads_nothing_heavy() -> None:
-    loaded = run_python("import sys, vfgym; print(*sys.modules)", check=True).stdout.split()
-    assert {"vfgym", "vfgym.tools"} <= set(loaded)
+    """Nor do what is listed of TextArena's games, and what is defined of reasoning-gym's environments."""
+    program = """
+        import sys
+        import vfgym
+        print(*sys.modules)
+        from vfgym.wrappers.textarena import textarena_games, why_not
+        [why_not(env_id) for env_id in textarena_games()]
+        vfgym.ReasoningGymEnv("leg_counting")
+        print(*sys.modules)
+    """
+    loaded, then = (set(line.split()) for line in run_python(program, check=True).stdout.splitlines())
+    assert {"vfgym", "vfgym.tools"} <= loaded
     assert HEAVY.intersection(loaded) == set(), "import these inside the functions that use them"
+    assert then.isdisjoint({"reasoning_gym", "textarena", "nltk"})

@@ -10,12 +10,11 @@ from typing import Any
 
 import gymnasium
 import pytest
-from gymnasium.vector import SyncVectorEnv
 
 import verifiers_compat as vf
 import vfgym
 from tests.wrappers.reasoning_gym.making import play
-from vfgym import AssistantMessage, Client, EnvGroup, OracleAgent, Response, Rubric
+from vfgym import AssistantMessage, Client, OracleAgent, Response, Rubric
 from vfgym.errors import ConfigurationError, ModelError
 from vfgym.wrappers.reasoning_gym import CurriculumConfig, ReasoningGymEnv
 
@@ -281,29 +280,6 @@ def test_an_evaluation_leaves_the_level_alone_and_is_resumed_at_another(tmp_path
     levels = {row["example_id"]: row["info"]["level"] for row in env.eval_tasks.rows}
     assert {row["example_id"]: row["metrics"]["level"] for row in results["outputs"]} == levels
     assert {row["reward"] for row in results["outputs"]} == {1.0}
-
-
-def test_side_by_side() -> None:
-    """Forks in a vector environment learn together."""
-    env = graded(window=4)
-    envs, levels = SyncVectorEnv([env.fork, env.fork]), []
-    envs.reset(seed=0)
-    for _ in range(8):
-        seats = [fork.unwrapped for fork in envs.envs]
-        *_, infos = envs.step(tuple({"role": "assistant", "content": env.oracle(seat.state)} for seat in seats))
-        levels.append(list(infos["level"]))
-    assert env.level >= 1
-    assert levels[0] == [0, 0]
-
-
-def test_in_a_group() -> None:
-    """The level of one environment rises without the others'."""
-    sums, legs = graded(window=1), graded("leg_counting", window=1)
-    group = EnvGroup([sums, legs], env_names=["sums", "legs"])
-    for _ in range(3):
-        group.reset(options={"example_id": 0})
-        group.step(sums.oracle(group.state))
-    assert (sums.level, legs.level) == (3, 0)
 
 
 class Knowing(Client):

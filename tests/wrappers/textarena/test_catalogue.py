@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.programs import run_python
 from vfgym.errors import ConfigurationError, MissingExtra
 from vfgym.wrappers.textarena import TextArenaGame, catalogue, textarena_games, why_not
 
@@ -66,14 +65,6 @@ def test_a_game_is_not_for_any_number_of_players(asked_for: Any) -> None:
 def test_as_many_play_as_are_asked_for_else_as_many_as_the_game_is_meant_for() -> None:
     market = catalogue.describe("MarketEntryGame-v0")
     assert [catalogue.number_of_players(market, number) for number in (None, 2, 15)] == [4, 2, 15]
-
-
-def test_listing_does_not_import_textarena() -> None:
-    code = (
-        "import sys; from vfgym.wrappers.textarena import textarena_games, why_not; [why_not(i) for i in textarena_games()];"
-        "assert not {'textarena', 'nltk'} & sys.modules.keys()"
-    )
-    run_python(code, check=True)
 
 
 @pytest.mark.exhaustive

@@ -11,9 +11,8 @@ import pytest
 
 import vfgym
 from tests.sampling import SEED
-from tests.wrappers.textarena.playing import one_of_each_game, play_natively, some_of_all
+from tests.wrappers.textarena.playing import one_of_each_game, play_natively
 from vfgym.errors import ConfigurationError
-from vfgym.testing import ScriptedClient
 from vfgym.wrappers.textarena import textarena_games, why_not
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
@@ -61,41 +60,6 @@ def test_a_game_through_the_conversation_is_the_native_one_and_is_given_back(env
     env.close()
 
 
-@some_of_all("default")
-def test_one_seat_against_random_opponents_plays_to_an_end(env_id: str) -> None:
-    """And again the same under the same seed."""
-    games = []
-    for _ in range(2):
-        env, agent = vfgym.TextArenaEnv(env_id, seat="random", max_moves=MOST_MOVES), vfgym.RandomAgent()
-        observation, info = env.reset(seed=SEED)
-        answer, told, total, is_over = agent.for_episode(env), [observation], 0.0, False
-        while not is_over:
-            observation, reward, terminated, truncated, info = env.step(answer(observation, info))
-            told.append(observation)
-            total += reward
-            is_over = terminated or truncated
-        assert env.state["reward"] == total == env.state["rewards"][env.state["player"]]
-        assert all(type(reward) is float for reward in info["rewards"].values())
-        games.append((told, info))
-        env.close()
-    assert games[0] == games[1]
-
-
-def test_opponents_do_not_see_what_the_policy_thinks() -> None:
-    seen: list[str] = []
-
-    def listening(observation: list[Any], info: dict[str, Any]) -> str:
-        seen.extend(message.content for message in observation)
-        return "[0]"
-
-    env = vfgym.TextArenaEnv("TicTacToe-v0-raw", opponents=listening)
-    env.reset(seed=0)
-    env.step("<think>The middle wins.</think>Hello! [4]")
-    assert any("Hello!" in text for text in seen)
-    assert not any("middle" in text for text in seen)
-    assert "middle" in env.state["trajectory"][0]["completion"][0].content
-
-
 def test_every_id_that_cannot_run_says_why() -> None:
     for game in textarena_games():
         if why_not(game) is not None:
@@ -115,13 +79,6 @@ def test_every_id_that_cannot_run_says_why() -> None:
 def test_what_cannot_be_played_is_said_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         vfgym.TextArenaEnv(**arguments)
-
-
-async def test_a_model_plays_it_with_one_call_a_move() -> None:
-    env = vfgym.TextArenaEnv("TicTacToe-v0", opponents=lambda observation, info: info["legal_actions"][-1])
-    state = await env.rollout({"prompt": [], "example_id": 3, "seed": 3}, ScriptedClient(["[0]", "[1]", "[2]"]), "scripted")
-    await env.rubric.score_rollout(state)
-    assert (state["reward"], len(state["trajectory"])) == (1.0, 3)
 
 
 @pytest.mark.parametrize(("env_id", "opponents"), [("TicTacToe-v0", "self"), ("ConnectFour-v0-train", "random")])

@@ -166,13 +166,6 @@ def test_random_moves_of_an_unknown_game_are_among_what_was_shown(monkeypatch: p
         say(table, f"[{first}]")
 
 
-def test_a_training_variant_shows_the_board_after_a_move_that_is_refused() -> None:
-    table = begun("Sudoku-v0-train")
-    board = table.observe(0).partition("\n\n")[2]
-    assert not say(table, "nonsense").is_valid
-    assert table.observe(0).splitlines()[-5:] == board.splitlines()[-5:]
-
-
 DRAW = ["[0]", "[1]", "[2]", "[4]", "[3]", "[5]", "[7]", "[6]", "[8]"]
 
 

@@ -83,26 +83,6 @@ def test_what_the_game_itself_offers_is_there_once_it_has_begun_in_copies_too() 
     assert (game.get_board_str().count("O"), other.get_board_str().count("O")) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "players", "move", "render_mode", "drawn"),
-    [
-        *(("textarena/ConnectFour-v0", 2, "[col 1]", mode, drawn) for mode, drawn in (("board", "X"), ("chat", "[col 1]"))),
-        ("gymnasium/FrozenLake-v1", 1, "right", "board", "No game board provided by FrozenLake-v1"),
-        ("gymnasium/FrozenLake-v1", 1, "right", "multi", "right"),
-    ],
-)
-def test_textarenas_own_wrapper_draws_it(
-    env_id: str, players: int, move: str, render_mode: str, drawn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("time.sleep", lambda seconds: None)  # which it does twice for each move
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("LINES", "60")
-    game = textarena.wrappers.SimpleRenderWrapper(vfgym.to_textarena(env_id), render_mode=render_mode)
-    game.reset(num_players=players, seed=0)
-    game.step(move)
-    assert drawn in capsys.readouterr().out
-
-
 def test_the_number_of_players_is_the_environments_own_unless_said() -> None:
     game = vfgym.to_textarena(vfgym.TextArenaEnv("Poker-v0", 3))
     played = []
@@ -223,16 +203,3 @@ def test_a_wrapper_that_ends_the_game_ends_it_as_a_limit() -> None:
     game.reset(seed=0)
     assert [game.step(answer)[0] for answer in ("a", "b")] == [False, True]
     assert game.close() == ended(2, "truncated")
-
-
-def test_several_seats_of_one_policy_are_told_what_each_is_told() -> None:
-    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
-    game = vfgym.to_textarena(vfgym.PettingZooEnv("classic/tictactoe_v3", opponents="self"))
-    game.reset(seed=0)
-    told = [text for _, text, _ in game.get_observation()[1]]
-    for move in ("4", "0", "8"):
-        game.step(move)
-        (_, said, _), (_, text, _) = game.get_observation()[1]
-        assert said == move
-        told.append(text)
-    assert [["You are player_1" in text, "You are player_2" in text] for text in told] == [[True, False], [False, True], *[[False] * 2] * 2]

@@ -105,13 +105,6 @@ def test_stratego_goes_on_after_a_bomb_was_defused() -> None:
     assert table.turn == 1
 
 
-def test_the_flag_of_stratego_ends_the_game() -> None:
-    table = begun("Stratego-v0")
-    place(table.raw, (0, 0, "Flag", 0), (5, 1, "Flag", 1), (9, 0, "Major", 1), (5, 0, "Scout", 0))
-    assert say(table, "[F0 F1]").rewards == {0: 1.0, 1: -1.0}
-    assert "You lost. Player 0 has captured the opponent's flag!" in table.observe(1)
-
-
 def test_the_character_conclave_talks_and_votes() -> None:
     table = begun("CharacterConclave-v0")
     for _ in range(3):

@@ -76,23 +76,6 @@ def test_a_generator_that_is_made_without_a_seed_follows_from_the_tables() -> No
     assert RANDOM.Random().random() != RANDOM.Random().random()
 
 
-def test_a_game_that_makes_a_generator_of_its_own_continues_the_tables_numbers() -> None:
-    """ThreeCardMonte and Sokoban do."""
-    pytest.importorskip("textarena", reason="needs the extra textarena")
-    from vfgym.wrappers.textarena.match import TextArenaGame
-
-    def balls(table: TextArenaGame) -> list[int]:
-        begun = []
-        for seed in (5, None, None, None, None):
-            table.reset(seed)
-            begun.append(table.raw.ball_pos)
-        return begun
-
-    one, other = (TextArenaGame("ThreeCardMonte-v0", num_cups=100) for _ in range(2))
-    assert balls(one) == balls(other)
-    assert len(set(balls(one))) > 2
-
-
 def test_each_thread_plays_at_its_own_table() -> None:
     both_are_inside = threading.Barrier(2, timeout=10)
 
