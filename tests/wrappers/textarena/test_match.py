@@ -230,6 +230,36 @@ def test_what_names_no_move_or_several_is_asked_again_and_does_not_get_to_the_ga
     assert table.move(AssistantMessage("[4]")).is_valid
 
 
+LISTED = ", ".join(f"[{cell}]" for cell in range(9))
+MANY = ", ".join(f"[{row} {col}]" for row in range(4) for col in range(5))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "text", "reason"),
+    [
+        ("TicTacToe-v0", "9", f"[9] is not a legal move now. Legal moves: {LISTED}."),
+        ("TicTacToe-v0", "9" * 200, f"[{'9' * 99} is not a legal move now. Legal moves: {LISTED}."),
+        ("LightsOut-v0", "9 9", f"[9 9] is not a legal move now. Legal moves: {MANY}, ..."),
+        *(("TicTacToe-v0", "[4]", ""), ("2048-v0", "up", ""), ("2048-v0", "UP", "")),  # other ways to write one
+        *(("TicTacToe-v0-raw", "9", ""), ("Tak-v0", "9", ""), ("Poker-v0", "9", ""), ("TicTacToe-v0", "[0] or [1]", "")),
+    ],
+)
+def test_what_is_not_a_legal_move_is_said_before_it_gets_to_the_game(env_id: str, text: str, reason: str) -> None:
+    """Where moves are known, and read; of many, twenty are listed."""
+    table = begun(env_id)
+    assert table.why_not(AssistantMessage(text)) == reason
+    assert table.raw.state.turn == 0
+
+
+def test_legal_moves_are_a_list_of_ones_own_or_none_where_they_are_not_known() -> None:
+    table = begun("TowerOfHanoi-v0")
+    table.legal_moves(0).clear()  # type: ignore[union-attr]
+    assert table.legal_moves(0) == ["[A B]", "[A C]"]
+    table.reset(1)
+    table.raw.state.game_state["towers"] = {"A": [], "B": [], "C": []}
+    assert (table.legal_moves(0), begun("Poker-v0").legal_moves(0)) == ([], None)
+
+
 LONG = "".join(map(str, range(1000)))
 
 

@@ -139,6 +139,7 @@ def ended(turns: int, reason: str) -> Any:
 def test_any_chat_environment_is_a_textarena_game_for_one() -> None:
     env = vfgym.SingleTurnEnv([{"question": "6 * 7?", "answer": "42"}], rubric=vfgym.Rubric(lambda completion: 0.5))
     game = vfgym.to_textarena(env)
+    assert game.close() == (None, {})
     game.reset(num_players=1, seed=0)
     player, told = game.get_observation()
     assert (player, [text for _, text, _ in told]) == (0, ["6 * 7?"])

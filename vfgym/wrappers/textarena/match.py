@@ -252,8 +252,8 @@ class TextArenaGame(TurnBasedGame):
         self._read = (message, text)
         if not legal or text in legal or copy.deepcopy(self)._move(message, is_cut_off=is_cut_off).is_valid:
             return ""
-        listed = ", ".join(legal[:_MOST_TOLD]) + (", ..." if len(legal) > _MOST_TOLD else "")
-        return f"{text[:_LONGEST_TOLD]} is not a legal move now. Legal moves: {listed}."
+        listed = ", ".join(legal[:_MOST_TOLD]) + (", ..." if len(legal) > _MOST_TOLD else ".")
+        return f"{text[:_LONGEST_TOLD]} is not a legal move now. Legal moves: {listed}"
 
     def _move(self, message: Message, *, is_cut_off: bool) -> Played:
         player = self.turn
