@@ -60,6 +60,16 @@ def test_a_game_through_the_conversation_is_the_native_one_and_is_given_back(env
     env.close()
 
 
+def test_what_is_known_of_an_environment_follows_from_its_id_and_its_options() -> None:
+    env = vfgym.TextArenaEnv("ConnectFour-v0-train", max_moves=1, game_options={"num_cols": 9})
+    assert (env.env_id, env.reward_range) == ("textarena/ConnectFour-v0-train", (-1.0, 1.0))
+    _, info = env.reset(seed=0)
+    assert info["legal_actions"] == [f"[col {col}]" for col in range(9)]
+    assert env.step("[col 8]").truncated
+    assert vfgym.TextArenaEnv("LightsOut-v0", max_moves=3).reward_range == (-24.0, 1.0)
+    assert vfgym.TextArenaEnv("LightsOut-v0", game_options={"size": 4}).reward_range is None
+
+
 def test_every_id_that_cannot_run_says_why() -> None:
     for game in textarena_games():
         if why_not(game) is not None:
