@@ -9,7 +9,6 @@ import pytest
 
 import vfgym
 from tests.openenv_servers import StandIn, serving
-from tests.wrappers.openenv.playing import WORDS
 from vfgym.errors import ConfigurationError
 
 

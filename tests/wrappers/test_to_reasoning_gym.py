@@ -18,6 +18,7 @@ from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
 reasoning_gym = pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
 
+
 def test_an_id_a_seat_and_wrappers_do_as_well_as_an_environment() -> None:
     env, env_id = sums(), "reasoning-gym/chain_sum-v0"
     assert to_reasoning_gym(env.fork())[3] == to_reasoning_gym(gymnasium.wrappers.TimeLimit(env, 5))[3] == to_reasoning_gym(env)[3]

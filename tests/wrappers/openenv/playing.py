@@ -19,15 +19,6 @@ COMMAND = shlex.join([sys.executable, str(Path(str(tests.openenv_servers.__file_
 over_both = pytest.mark.parametrize("websockets", [True, False], ids=["websockets", "http"])
 """With a session for each episode, and with one environment behind plain HTTP."""
 
-WORDS = {
-    "gone": "closed the connection|broke off",
-    "garbage": "not a JSON object",
-    "nonsense": "without an observation",
-    "error": "it broke",
-    "slow": "did not answer .* in time",
-}
-"""What is said of each fault of a server."""
-
 
 def write_project(folder: Path, **manifest: Any) -> Path:
     """Write the manifest of a project, and return its folder."""

@@ -6,8 +6,16 @@ import pytest
 
 import vfgym
 from tests.openenv_servers import StandIn, serving
-from tests.wrappers.openenv.playing import WORDS, over_both
+from tests.wrappers.openenv.playing import over_both
 from vfgym.errors import InfraError
+
+WORDS = {
+    "gone": "closed the connection|broke off",
+    "garbage": "not a JSON object",
+    "nonsense": "without an observation",
+    "error": "it broke",
+    "slow": "did not answer .* in time",
+}
 
 
 @over_both
