@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,6 +96,21 @@ class Player(Protocol):
         ...
 
 
+class _InOrder:
+    """The rollouts of groups, one after the other, whoever asks for the next one."""
+
+    def __init__(self, groups: Iterable[GroupJob]) -> None:
+        self._rollouts = ((group, number) for group in groups for number in group.numbers)
+
+    def __aiter__(self) -> AsyncIterator[tuple[GroupJob, int]]:
+        return self
+
+    async def __anext__(self) -> tuple[GroupJob, int]:
+        for rollout in self._rollouts:
+            return rollout
+        raise StopAsyncIteration
+
+
 class Engine:
     """Plays and scores groups of rollouts, a number of them at once."""
 
@@ -124,16 +139,22 @@ class Engine:
         self._spending = spending or RunSpending(Budget(), most_at_once=0)
         self._failures = FailureLog()
 
-    async def play(self, groups: Iterable[GroupJob], num_workers: int, finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
+    async def play(
+        self,
+        groups: Iterable[GroupJob] | AsyncIterator[tuple[GroupJob, int]],
+        num_workers: int,
+        finish: Callable[[GroupJob], Awaitable[None] | None],
+    ) -> None:
         """Play and score all rollouts of all groups.
 
         Args:
-            groups: The groups; they are taken as workers get to them, and may have no end.
+            groups: The groups; they are taken as workers get to them, and may have no end. Or their rollouts, which may have to be
+                waited for.
             num_workers: Most rollouts at once.
             finish: Called with each group that is done (each rollout, where they are scored alone); ``group.played`` has what was
                 played. Where it has to be awaited, its worker waits.
         """
-        rollouts = ((group, number) for group in groups for number in group.numbers)
+        rollouts = groups if isinstance(groups, AsyncIterator) else _InOrder(groups)
         with watch_loop():
             await all_of([self._work(rollouts, finish) for _ in range(num_workers)])
 
@@ -161,11 +182,11 @@ class Engine:
             playing.cancel()
             await asyncio.wait({playing})
 
-    async def _work(self, rollouts: Iterator[tuple[GroupJob, int]], finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
+    async def _work(self, rollouts: AsyncIterator[tuple[GroupJob, int]], finish: Callable[[GroupJob], Awaitable[None] | None]) -> None:
         player = await self._new_player()
         try:
             turn_began = time.monotonic()
-            for group, number in rollouts:
+            async for group, number in rollouts:
                 self._spending.check_may_begin()
                 played = await self._play_one(player, group, number)
                 group.played.append(played)

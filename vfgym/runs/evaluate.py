@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from vfgym.agents.base import Agent, per_episode
+from vfgym.agents.base import Agent
 from vfgym.agents.human import HumanAgent
 from vfgym.agents.loading import agent_name, as_agent
 from vfgym.agents.model import ModelAgent
@@ -22,17 +21,14 @@ from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 from vfgym.results.resume import earlier_metadata, recorded_spending
-from vfgym.runs.engine import Engine, GroupJob
-from vfgym.runs.failure_rewards import FailureRewards
-from vfgym.runs.inputs import Seeds, TaskInputs
-from vfgym.runs.pairs import find_pairs
+from vfgym.runs.engine import Engine
+from vfgym.runs.preparing import groups_of, prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
-from vfgym.runs.remaining import find_remaining, task_fingerprint
+from vfgym.runs.remaining import find_remaining
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.runs.spec import RunArguments, RunSettings, RunSpec, close_agent, describe, takes_settings
 from vfgym.runs.spending import Budget, RunSpending
-from vfgym.runs.step_player import StepPlayer, StepPlayerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -121,27 +117,23 @@ async def aevaluate(
     given, agent = agent, as_agent(agent)
     asked = [agent.name] if isinstance(agent, ModelAgent) else []
     budget = Budget.of(how.limits, how.limits_each, how.prices, how.cache, asked)
-    max_concurrent, rollouts_per_example = how.max_concurrent, how.rollouts_per_example
+    max_concurrent = how.max_concurrent
     if isinstance(agent, HumanAgent):
         max_concurrent, progress = 1, False
     replicas = Replicas()
     try:
         spec = spec or describe(env, given, agent, env_args, model, how)
-        definition = await bridge(replicas.open, env, dict(env_args or {}))
-        in_groups = scores_in_groups(definition, how.independent_scoring)
-        pairs = await bridge(find_pairs, definition, rollouts_per_example) if how.both_seats else None
-        rollouts_per_example *= 1 if pairs is None else 2
-        inputs = await bridge(find_inputs, definition, how.split, how.num_examples, rollouts_per_example, how.example_ids)
+        prepared = await prepare(replicas, env, env_args, agent, how)
+        definition, inputs, in_groups, declared = prepared.definition, prepared.inputs, prepared.in_groups, prepared.declared
         if how.num_examples > inputs.num_examples:
             logger.warning("num_examples is %d, and there are %d examples: all of them are played", how.num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
-        declared = FailureRewards(definition, how.split)
         path = _path_to_save(results_path, save_results, identity)
         begun = earlier_metadata(path if resume else None)
         run = Run(
             **identity,
             num_examples=inputs.num_examples,
-            rollouts_per_example=rollouts_per_example,
+            rollouts_per_example=inputs.rollouts_per_example,
             pass_threshold=definition.pass_threshold if how.pass_threshold is None else how.pass_threshold,
             seed=how.seed,
             state_columns=how.state_columns,
@@ -149,28 +141,20 @@ async def aevaluate(
             path_to_save=path,
             reward_range=declared.counted_range,
             limits_each=budget.limits_each.given(),
-            both_seats=pairs is not None,
+            both_seats=how.both_seats,
             tags=list(dict.fromkeys([*begun.get("tags", ()), *how.tags])),
             spec=None if spec is None else spec.to_json(),
         )
-        fingerprint = functools.cache(functools.partial(task_fingerprint, inputs))
         groups = groups_of(inputs, how, in_groups=in_groups)
         num_rollouts = sum(len(group.numbers) for group in groups)
         run = dataclasses.replace(run, shard=how.shard, num_rollouts=num_rollouts)
         earlier = None
         if resume and run.path_to_save is not None:
-            load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: fingerprint(example))
+            load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: prepared.fingerprint(example))
             types = definition.message_types
             groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        seed_of = Seeds(how.seed).of if pairs is None else pairs.seed_of(Seeds(how.seed).of)
-        config = StepPlayerConfig(per_episode(agent), how.split, seed_of, declared, fingerprint, how.max_retries, policy=agent, pairs=pairs)
-        defers_scoring = definition.requires_group_rollouts or (in_groups and definition.rubric.provides_advantages)
-
-        async def new_player() -> StepPlayer:
-            return StepPlayer(config, await bridge(replicas.take, defers_scoring=defers_scoring))
-
         done = [] if earlier is None else earlier.rows
         num_workers = min(n for n in (num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
         recorded = recorded_spending(begun)
@@ -187,7 +171,7 @@ async def aevaluate(
                     on_row(row)
 
             recorder.on_rows = report
-            engine = Engine(new_player, in_groups=in_groups, strict=how.strict, spending=spending)
+            engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
             return recorder.finish(await spending.play(engine.play(groups, num_workers, recorder.add)))
     finally:
         await bridge(replicas.close)
@@ -232,70 +216,3 @@ def _identity(definition: ChatEnv, agent: Agent, env_id: str | None, env_args: d
         "base_url": "" if asked is None else asked.base_urls,
         "sampling_args": {} if asked is None else dict(asked.sampling_args),
     }
-
-
-def groups_of(inputs: TaskInputs, how: RunSettings, *, in_groups: bool) -> list[GroupJob]:
-    """Return what a run plays, or a part of it.
-
-    Raises:
-        ConfigurationError: If there is nothing in the part.
-    """
-    groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
-    if how.shard is None:
-        return groups
-    return part_of(groups, how.shard, together=inputs.rollouts_per_example if in_groups else 2 if how.both_seats else 1)
-
-
-def part_of(groups: list[GroupJob], shard: tuple[int, int], together: int) -> list[GroupJob]:
-    """Return the groups of one part of a run, each with the numbers that belong to it.
-
-    Args:
-        groups: All groups, in order.
-        shard: ``(i, n)``: the part has what stands at the places which, divided by n, leave i.
-        together: How many rollouts of a group, one after the other, have one place.
-
-    Raises:
-        ConfigurationError: If there is nothing in it.
-    """
-    part, place = [], 0
-    for group in groups:
-        numbers = [number for number in group.numbers if (place + number // together) % shard[1] == shard[0]]
-        place += -(-len(group.numbers) // together)
-        if numbers:
-            part.append(GroupJob(group.example, numbers))
-    if not part:
-        raise ConfigurationError(f"there is nothing to play in shard {shard[0]} of {shard[1]}: the run can be divided into {place} parts")
-    return part
-
-
-def scores_in_groups(definition: ChatEnv, independent_scoring: bool | None) -> bool:
-    """Say whether the rollouts of an example are scored together."""
-    if independent_scoring and definition.requires_group_rollouts:
-        names = ", ".join(definition.rubric.group_function_names)
-        raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
-    return definition.requires_group_rollouts if independent_scoring is None else not independent_scoring
-
-
-def find_inputs(
-    definition: ChatEnv, split: Any, num_examples: int, rollouts_per_example: int, example_ids: Iterable[int] | None
-) -> TaskInputs:
-    """Return what is played.
-
-    Raises:
-        ConfigurationError: If there is nothing to play, or no end of it, or ids do not fit.
-    """
-    tasks = definition.tasks_of(split)
-    if example_ids is not None:
-        return TaskInputs(tasks, num_examples, rollouts_per_example, list(example_ids))
-    if tasks.is_endless and num_examples == -1:
-        raise ConfigurationError(f"the tasks of {type(definition).__name__} have no end: say how many to play with num_examples")
-    available = len(tasks)
-    if available == 0:
-        raise ConfigurationError(f"{type(definition).__name__} has no tasks to evaluate: its dataset is empty")
-    inputs = TaskInputs(tasks, num_examples, rollouts_per_example)
-    twice = next((id for id, times in Counter(example.example_id for example in inputs.examples()).items() if times > 1), None)
-    if twice is not None:
-        raise ConfigurationError(
-            f"several tasks have the same example_id, {twice!r} among them: give each its own, or leave the ids out to count from 0"
-        )
-    return inputs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from vfgym.runs.engine import GroupJob
-from vfgym.runs.evaluate import find_inputs, groups_of, scores_in_groups
 from vfgym.runs.pairs import find_pairs
+from vfgym.runs.preparing import find_inputs, groups_of, scores_in_groups
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.runs.spec import RunSettings
 
