@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import gymnasium.error
 
@@ -84,6 +84,16 @@ class BrowserSandboxError(SandboxError):
 
 class WorkerDied(InfraError):
     """A worker process ended before it answered a call, or could not be started."""
+
+
+class WorkersLost(InfraError):
+    """No worker is left that could play the rest of a run, and none can be started.
+
+    Attributes:
+        outputs: What was finished, as ``vfgym.evaluate`` returns it; None where nobody kept it.
+    """
+
+    outputs: Any = None
 
 
 class WorkerTimeout(Error, TimeoutError):

@@ -274,6 +274,14 @@ class Meter:
             except ConfigurationError as error:
                 self._failure = self._failure or error
                 raise
+        self.hold_place()
+
+    def hold_place(self) -> None:
+        """Count a request as under way.
+
+        Raises:
+            LimitReached: If a limit is used up.
+        """
         with self._lock:
             if not self.is_over:
                 self.refuse_if_used_up()
@@ -294,10 +302,10 @@ class Meter:
                 if self.limits.requests is not None and self.spent.requests + self._under_way > self.limits.requests:
                     self.refuse(LimitReached("requests", self.limits.requests, self.spent.requests))
 
-    def end(self) -> None:
-        """Take note that a request is over, or that it turned out to be others' requests."""
+    def end(self, requests: int = 1) -> None:
+        """Take note that requests are over, or that one turned out to be others' requests."""
         with self._lock:
-            self._under_way -= 1
+            self._under_way -= requests
 
     def count_failure(self) -> None:
         """Count a request that failed; nobody says what it cost."""

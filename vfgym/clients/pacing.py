@@ -44,6 +44,9 @@ class Pace:
 
     async def enter(self) -> None:
         """Wait until one more request may begin, and count it as under way."""
+        await self._enter()
+
+    async def _enter(self) -> None:
         while self.allowed < math.inf:
             held = self._held_until - time.monotonic()
             if held > 0:
@@ -70,7 +73,7 @@ class Pace:
         self.leave()
         try:
             await asyncio.sleep(seconds)
-            await self.enter()
+            await self._enter()
         except BaseException:
             self._running += 1  # whoever made the request leaves for it
             raise

@@ -21,7 +21,9 @@ from vfgym.results.statistics import planned_rollouts, statistics_of
 logger = logging.getLogger(__name__)
 
 _OF_ONE_PART = frozenset({"shard", "num_rollouts"})
-_ADDED_UP = ("time", "time_ms", "cost", "abandoned_requests")
+_ADDED_UP = ("time", "time_ms", "cost", "abandoned_requests", "redone")
+_ANYWHERE = frozenset({"shard", "executor", "workers"})
+"""What specs of one run may say otherwise: rows are the same wherever they are played."""
 
 
 class Merged(NamedTuple):
@@ -86,7 +88,7 @@ def _check_same_run(one: Path, known: Mapping[str, Any], other: Path, metadata: 
     for each in ("num_examples", "pass_threshold"):
         if name is None and known.get(each) != metadata.get(each):
             name = each
-    specs = [_whole(each.get("spec") or {}) for each in (known, metadata)]
+    specs = [{name: value for name, value in (each.get("spec") or {}).items() if name not in _ANYWHERE} for each in (known, metadata)]
     if name is None and specs[0] != specs[1]:
         name = next(each for each in {**specs[0], **specs[1]} if specs[0].get(each) != specs[1].get(each))
         known, metadata = specs

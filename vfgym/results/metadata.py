@@ -74,6 +74,8 @@ class GenerateMetadata(Summary):
     """Money that it cost, with rollouts that were given up or repeated; None where it is not known."""
     abandoned_requests: NotRequired[int]
     """Requests that were given up while they were under way, where there were any: what they cost stands nowhere."""
+    redone: NotRequired[int]
+    """How many rollouts were played again since the worker died that was playing them, where any were."""
     path_to_save: Path | None
     """Where the files are; not written to disk."""
     tags: NotRequired[list[str]]
@@ -141,6 +143,8 @@ class Run:
     """How many rollouts it has when it is done; None where `num_examples` and `rollouts_per_example` say so."""
     spec: dict[str, Any] | None = None
     """The run as data, without secrets."""
+    redone: int = 0
+    """Rollouts that were played again, since the worker died that was playing them."""
     spent: Spending | None = None
     """What it has spent so far, which goes on to be counted; None where only its rows tell."""
 
@@ -188,6 +192,7 @@ class Run:
             "stopped_by": self.stopped_by,
             "cost": cost_of(rows) if self.spent is None else self.spent.cost,
             **({"abandoned_requests": self.spent.abandoned} if self.spent is not None and self.spent.abandoned else {}),  # type: ignore[typeddict-item]
+            **({"redone": self.redone} if self.redone else {}),  # type: ignore[typeddict-item]
             "path_to_save": self.path_to_save,
             **({"both_seats": True} if self.both_seats else {}),  # type: ignore[typeddict-item]
             **({"shard": list(self.shard), "num_rollouts": self.num_rollouts} if self.shard is not None else {}),  # type: ignore[typeddict-item]

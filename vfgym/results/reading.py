@@ -120,7 +120,7 @@ def read_rows(path: Path, metadata: Mapping[str, Any]) -> RowsFile:
                 except ValueError as error:
                     raise _no_rollout(path, number, str(error)) from error
                 try:  # what is whole JSON was not cut off, so such a line is never left out
-                    lines.append(ResultLine(_row(data, not_metrics), start, end))
+                    lines.append(ResultLine(read_row(data, not_metrics), start, end))
                 except _MALFORMED as error:
                     raise _no_rollout(path, number, str(error)) from error
             identity = os.fstat(file.fileno()).st_ino, end
@@ -145,8 +145,12 @@ def _cannot_read(path: Path, error: Exception) -> ResultsError:
     return ResultsError(f"cannot read results from {path}: {error}")
 
 
-def _row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
+def read_row(data: Any, not_metrics: Collection[str]) -> RolloutOutput:
     """Return what a line says as a row with the keys that every row has.
+
+    Args:
+        data: The line's data, which become the row's own.
+        not_metrics: Keys under which no metric stands: `STANDARD_KEYS`, and the state columns.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError: If it is none.

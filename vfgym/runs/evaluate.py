@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
 import logging
@@ -22,6 +23,7 @@ from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
 from vfgym.results.resume import earlier_metadata, recorded_spending
 from vfgym.runs.engine import Engine
+from vfgym.runs.executors.travelling import check_can_travel
 from vfgym.runs.preparing import groups_of, prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
@@ -86,6 +88,11 @@ async def aevaluate(
         vfgym.agents.EndOfInput: If a human ended the input.
     """
     _check_resume(resume, redo_errors, results_path)
+    elsewhere = settings.get("executor")
+    if isinstance(elsewhere, concurrent.futures.Executor):
+        del settings["executor"]
+    else:
+        elsewhere = None
     if isinstance(env, RunSpec) and agent is None:
         made = env.make_agent()
         try:
@@ -102,7 +109,7 @@ async def aevaluate(
                 progress=progress,
                 on_start=on_start,
                 on_progress=on_progress,
-                **settings,
+                **(settings if elsewhere is None else {**settings, "executor": elsewhere}),
             )
         finally:
             await close_agent(made)
@@ -122,7 +129,9 @@ async def aevaluate(
         max_concurrent, progress = 1, False
     replicas = Replicas()
     try:
+        executor = _executor(how, elsewhere)
         spec = spec or describe(env, given, agent, env_args, model, how)
+        sent = None if executor == "local" else check_can_travel(spec, env, agent)
         prepared = await prepare(replicas, env, env_args, agent, how)
         definition, inputs, in_groups, declared = prepared.definition, prepared.inputs, prepared.in_groups, prepared.declared
         if how.num_examples > inputs.num_examples:
@@ -144,6 +153,7 @@ async def aevaluate(
             both_seats=how.both_seats,
             tags=list(dict.fromkeys([*begun.get("tags", ()), *how.tags])),
             spec=None if spec is None else spec.to_json(),
+            redone=begun.get("redone", 0),
         )
         groups = groups_of(inputs, how, in_groups=in_groups)
         num_rollouts = sum(len(group.numbers) for group in groups)
@@ -156,7 +166,8 @@ async def aevaluate(
             if earlier is not None:
                 run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
         done = [] if earlier is None else earlier.rows
-        num_workers = min(n for n in (num_rollouts - len(done), replicas.limit_workers(max_concurrent)) if n != -1)
+        most_here = replicas.limit_workers(max_concurrent) if sent is None else max_concurrent  # workers have environments of their own
+        num_workers = min(n for n in (num_rollouts - len(done), most_here) if n != -1)
         recorded = recorded_spending(begun)
         spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, recorded=recorded)
         run = dataclasses.replace(run, spent=spending.spent)
@@ -171,13 +182,31 @@ async def aevaluate(
                     on_row(row)
 
             recorder.on_rows = report
-            engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
-            return recorder.finish(await spending.play(engine.play(groups, num_workers, recorder.add)))
+            if sent is None:
+                engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
+                playing = engine.play(groups, num_workers, recorder.add)
+            else:
+                from vfgym.runs.executors.playing import play_on_workers
+
+                playing = play_on_workers(executor, sent, prepared, groups, recorder, spending, env_id=run.env_id, most_at_once=num_workers)
+            return recorder.finish(await spending.play(playing))
     finally:
         await bridge(replicas.close)
 
 
 evaluate = blocking(aevaluate, "evaluate")
+
+
+def _executor(how: RunSettings, given: concurrent.futures.Executor | None) -> str | concurrent.futures.Executor:
+    """Return where rollouts play.
+
+    Raises:
+        ConfigurationError: If it is said how many processes play, and there is one.
+    """
+    executor = given or how.executor
+    if executor == "local" and how.workers is not None:
+        raise ConfigurationError(f"workers={how.workers} says how many processes play, and executor='local' has this one: name another one")
+    return executor
 
 
 def _without_others(spec: RunSpec, others: Mapping[str, Any]) -> RunSpec:

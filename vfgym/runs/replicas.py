@@ -6,12 +6,13 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from vfgym.agents.base import seat_of
+from vfgym.agents.loading import import_named
 from vfgym.calls import ends_run
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.seat import EpisodeSeat
@@ -21,7 +22,7 @@ from vfgym.wrappers.to_chat import import_id
 logger = logging.getLogger(__name__)
 
 EnvLike: TypeAlias = str | EnvSpec | gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]]
-"""A registered id, a spec, a chat environment (with wrappers around it or not), or a function that makes one."""
+"""A registered id, a spec, a chat environment (with wrappers around it or not), or a function that makes one, or its name."""
 
 _PLAIN_CONSTRUCTORS = {cls.__init__ for cls in (gym.Wrapper, gym.ObservationWrapper, gym.ActionWrapper, gym.RewardWrapper)}
 
@@ -69,6 +70,8 @@ class Replicas:
                     " or a function instead, or make it with these arguments"
                 )
             return self._replicate(source)
+        if isinstance(source, str):
+            source = maker_named(source) or source
         if isinstance(source, str | EnvSpec):
             return self._replicate(self._keep(make_env(source, env_args)))
         if not callable(source):
@@ -137,6 +140,23 @@ class Replicas:
                 if ends_run(error):
                     raise
                 logger.exception("closing %s failed", env)
+
+
+def maker_named(source: str) -> Callable[..., gym.Env[Any, Any]] | None:
+    """Return the function that ``module:function`` names, which makes an environment; None where that is an id.
+
+    Raises:
+        ConfigurationError: If there is no such module.
+    """
+    module, _, name = source.rpartition(":")
+    if not module:
+        return None
+    found: Any = import_named(module, f"environment {source!r}")
+    if name in gym.registry:
+        return None
+    for attribute in name.split("."):
+        found = getattr(found, attribute, None)
+    return cast("Callable[..., gym.Env[Any, Any]]", found) if callable(found) else None
 
 
 def make_env(source: str | EnvSpec, env_args: dict[str, Any]) -> gym.Env[Any, Any]:

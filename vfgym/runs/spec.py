@@ -6,6 +6,7 @@ of the field, and the metadata of a run hold them all.
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
 import json
 import os
@@ -14,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, InstanceOf, PlainSerializer, ValidationError, field_serializer
 
 from vfgym.agents.base import Agent, NamedAgent
@@ -105,6 +108,8 @@ def _shard(value: Any) -> tuple[int, int] | None:
         raise ConfigurationError(f"there is no shard {place} of {count}: they are numbered from 0 to {count - 1}")
     return place, count
 
+
+_workers = BeforeValidator(lambda value: value if value is None else check_integer("workers", value, "a positive integer", least=1))
 
 _SHARD_VARIABLES = (
     ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"),
@@ -202,6 +207,13 @@ class RunSettings(BaseModel):
     """What models cost: a TOML file or a dict with a table for each model, ``input`` and ``output`` for a million tokens."""
     cache: Annotated[InstanceOf[ResponseCache] | None, BeforeValidator(_cache)] = None
     """Whether answers of models are kept and not asked for twice (see `vfgym.clients.cache`); or the file."""
+    executor: Literal["local", "process", "ray"] = "local"
+    """Where rollouts play: ``"local"`` in this process, ``"process"`` in several processes of this machine, ``"ray"`` in those of a Ray
+    cluster. `evaluate` takes any `concurrent.futures.Executor`, too, which the metadata do not name: rows are the same wherever they are
+    played. What is played there must have a name: see ``docs/scale.md``."""
+    workers: Annotated[int | None, _workers] = None
+    """How many processes play, with an executor; `max_concurrent` is divided among them. None for one for each core of this machine, or as
+    many as an executor has."""
     strict: Annotated[bool, _flag("strict")] = False
     """Raise the first exception that is not a `vfgym.errors.Error`, instead of recording it as its rollout's error."""
 
@@ -271,6 +283,8 @@ class RunArguments(TypedDict, total=False):
     limits_each: RolloutLimitsLike
     prices: PricesLike
     cache: CacheLike
+    executor: Literal["local", "process", "ray"] | concurrent.futures.Executor
+    workers: int | None
     strict: bool
 
 
@@ -297,7 +311,7 @@ class RunSpec(RunSettings):
     """
 
     env_id: str
-    """A registered id."""
+    """A registered id, or ``module:function``, which makes the environment."""
     env_args: dict[str, Any] = {}
     """Arguments of the environment."""
     agent: str | None = None
@@ -392,10 +406,19 @@ def describe(
         model: What the results call the agent, if that was given.
         how: The settings.
     """
-    who = _who(given, agent)
-    if not isinstance(env, str) or who is None:
+    name, who = name_of_env(env), _who(given, agent)
+    if name is None or who is None:
         return None
-    return RunSpec.of({**how.arguments(), "model": model, **who, "env_id": env, "env_args": dict(env_args or {})}, "a run's spec")
+    return RunSpec.of({**how.arguments(), "model": model, **who, "env_id": name, "env_args": dict(env_args or {})}, "a run's spec")
+
+
+def name_of_env(env: Any) -> str | None:
+    """Return by which name an environment can be made again: its id, or that of the function that makes it; None where it has none."""
+    if isinstance(env, str):
+        return env
+    if isinstance(env, EnvSpec):
+        return env.id if gym.registry.get(env.id) == env else None
+    return _name_of_object(env)
 
 
 def _who(given: Agent | str, agent: Agent) -> dict[str, Any] | None:
@@ -403,16 +426,19 @@ def _who(given: Agent | str, agent: Agent) -> dict[str, Any] | None:
         return {"agent": given}
     if isinstance(agent, NamedAgent):
         return agent.as_spec()
-    name = f"{getattr(agent, '__module__', '')}:{getattr(agent, '__qualname__', '')}"
-    return {"agent": name} if _is_importable(name, agent) else None
+    name = _name_of_object(agent)
+    return None if name is None else {"agent": name}
 
 
-def _is_importable(name: str, agent: Any) -> bool:
-    module, _, path = name.partition(":")
+def _name_of_object(value: Any) -> str | None:
+    """Return the name by which something can be imported, as ``module:object``; None where it has none."""
+    module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(path, str):
+        return None
     found: Any = None if module == "__main__" else sys.modules.get(module)
     for attribute in path.split("."):
         found = getattr(found, attribute, None)
-    return found is agent and found is not None
+    return f"{module}:{path}" if found is value and found is not None else None
 
 
 async def close_agent(agent: Agent) -> None:

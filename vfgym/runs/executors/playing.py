@@ -1,0 +1,73 @@
+"""`play_on_workers`: what `vfgym.evaluate` does where a run plays in other processes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Sequence
+
+from vfgym.runs.engine import GroupJob
+from vfgym.runs.executors.coordinator import Coordinator, WorkerOrder
+from vfgym.runs.executors.opening import opened
+from vfgym.runs.executors.travelling import spec_as_data
+from vfgym.runs.preparing import PreparedRun
+from vfgym.runs.recorder import Recorder
+from vfgym.runs.spec import RunSpec
+from vfgym.runs.spending import RunSpending
+
+
+async def play_on_workers(
+    executor: str | concurrent.futures.Executor,
+    spec: RunSpec,
+    prepared: PreparedRun,
+    groups: Sequence[GroupJob],
+    recorder: Recorder,
+    spending: RunSpending,
+    *,
+    env_id: str,
+    most_at_once: int,
+) -> None:
+    """Let the workers of an executor play a run.
+
+    Args:
+        executor: The executor, or its name.
+        spec: The run, as its workers are told it.
+        prepared: The run, as it is prepared here.
+        groups: What is played.
+        recorder: Keeps the rows.
+        spending: What the run may spend.
+        env_id: What rows call the environment.
+        most_at_once: Most rollouts at once, in all workers together.
+
+    Raises:
+        vfgym.errors.WorkersLost: If no worker is left.
+    """
+    alone = [GroupJob(group.example, [number]) for group in groups for number in group.numbers]
+    jobs = list(groups) if prepared.in_groups else alone
+    if not jobs:
+        return
+    run, has_secrets = spec_as_data(spec)
+    with opened(executor, spec.workers) as on:
+        num_workers = max(1, min(on.num_workers, most_at_once, len(jobs)))
+        order = WorkerOrder(
+            run=run,
+            has_secrets=has_secrets,
+            env_id=env_id,
+            slots=-(-most_at_once // num_workers),
+            has_cache=spending.budget.cache is not None,
+            state_columns=spec.state_columns,
+            types=prepared.definition.message_types,
+        )
+        coordinator = Coordinator(
+            on.executor,
+            order,
+            spending,
+            num_workers=num_workers,
+            is_local=on.is_local,
+            keep=recorder.keep,
+            give_up=lambda group, error: recorder.add(
+                GroupJob(group.example, group.numbers, [prepared.unplayed(group.example, number, error) for number in group.numbers])
+            ),
+            note_columns=recorder.made.note_columns,
+            note_redone=recorder.note_redone,
+        )
+        await coordinator.play(jobs)
