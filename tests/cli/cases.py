@@ -37,6 +37,8 @@ SAID: dict[str, tuple[Any, Any]] = {
     "shard": ("1/3", "0/3"),
     "limits": ("tokens=5", {}),
     "limits_each": ("turns=5", {}),
+    "executor": ("process", "local"),
+    "workers": (3, 1),
     "strict": (True, False),
     "state_columns": (["timing"], []),
     "tags": (["night"], []),

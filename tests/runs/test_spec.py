@@ -50,6 +50,8 @@ def values(folder: Path) -> dict[str, tuple[Any, Any, Any]]:
         "limits_each": (RolloutLimits(turns=3), {"turns": 3}, {"turns": 3}),
         "prices": (PRICES, PRICES, PRICES),
         "cache": (cache, cache, cache),
+        "executor": ("process", "process", "process"),
+        "workers": (1, 1, 1),
         "strict": (True, True, True),
     }
 
@@ -100,7 +102,8 @@ async def test_evaluate_plays_by_each_setting(setting: tuple[str, Any, Any, Any]
     """With the number of tasks, so that it ends soon: what is passed on stands in the run's own metadata, as it was said."""
     name, argument, _, kept = setting
     game = "textarena/TicTacToe-v0" if name == "both_seats" else GAME
-    few = {"num_examples": 2} if name == "shard" else {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
+    few: dict[str, Any] = {"num_examples": 2} if name == "shard" else {} if name in ("num_examples", "example_ids") else {"num_examples": 1}
+    few |= {"executor": "process"} if name == "workers" else {}
     outputs = await aevaluate(game, "random", progress=False, **{**few, name: argument})  # type: ignore[arg-type]
     assert outputs["metadata"]["spec"][name] == kept
 

@@ -20,6 +20,7 @@ from vfgym.cli.options import (
     EnvId,
     Evaluated,
     ExampleIds,
+    ExecutorOption,
     Isolate,
     LimitEachOption,
     LimitOption,
@@ -42,6 +43,7 @@ from vfgym.cli.options import (
     StateColumns,
     Tags,
     Vary,
+    Workers,
 )
 from vfgym.errors import ConfigurationError
 from vfgym.output.terminal import echo
@@ -132,6 +134,8 @@ def evaluate(
     limit_each: LimitEachOption = None,
     prices: PricesOption = None,
     cache: CacheOption = False,
+    executor: ExecutorOption = "local",
+    workers: Workers = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first unexpected exception.")] = False,
     reducers: Reducers = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw mean rewards into a picture.")] = None,
@@ -172,6 +176,8 @@ def evaluate(
         "limits_each": RolloutLimits.parse(limit_each or (), "--limit-each"),
         "prices": prices,
         "cache": cache,
+        "executor": executor,
+        "workers": workers,
         "strict": strict,
     }
     spelled = {"limits": "limit", "limits_each": "limit_each"}

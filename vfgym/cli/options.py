@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -44,6 +44,14 @@ ExampleIds = Annotated[
 Shard = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="Play one of N parts, I from 0; auto: as Slurm or Kubernetes say. See vfgym merge."),
+]
+ExecutorOption = Annotated[
+    Literal["local", "process", "ray"],
+    typer.Option("--executor", help="Where rollouts play: in this process, in several of this machine, or in a Ray cluster."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="How many processes play, with --executor; one for each core by default.", show_default=False),
 ]
 BothSeats = Annotated[bool, typer.Option("--both-seats", help="Play each game for two players once from either seat.")]
 MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]

@@ -174,8 +174,10 @@ class Coordinator:
                 self._over.cancel()
             elif not self._over.cancelled():
                 self._over.exception()
-            server.close()
-            await self._end(keepers)
+            try:
+                await self._end(keepers)
+            finally:
+                server.close()  # not before: a worker that has only just started is told that the run is over
 
     async def _end(self, keepers: Sequence[asyncio.Task[None]]) -> None:
         """Let all workers end, and wait until they have."""
@@ -316,16 +318,16 @@ class Coordinator:
         return "its connection broke"
 
     async def _play_again(self, jobs: Sequence[_Job], reason: str) -> None:
-        num_rollouts = sum(len(job.group.numbers) for job in jobs)
-        logger.warning("a worker died (%s): the %d rollouts that it was playing are played again", reason, num_rollouts)
+        again = sum(len(job.group.numbers) for job in jobs if job.deaths + 1 < MOST_DEATHS)
+        logger.warning("a worker died (%s): of the rollouts that it was playing, %d are played again", reason, again)
         for job in jobs:
             job.deaths += 1
             if job.deaths >= MOST_DEATHS:
                 error = WorkerDied(f"{job.deaths} workers died while they played it, the last one so: {reason}")
                 self._done(job, lambda job=job, error=error: self._give_up(job.group, error))  # type: ignore[misc]
                 continue
-            self._note_redone(len(job.group.numbers))
             (self._suspects if job.deaths == MOST_DEATHS - 1 else self._again).append(job)
+        self._note_redone(again)
         self._feed_all()
 
     # What workers say

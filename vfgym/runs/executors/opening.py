@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from vfgym.aio.threads import on_thread
 from vfgym.runs.executors.processes import ProcessExecutor, usable_cores
 
 
@@ -19,9 +20,9 @@ class OpenExecutor(NamedTuple):
     """Whether workers are on this machine."""
 
 
-@contextlib.contextmanager
-def opened(executor: str | concurrent.futures.Executor, workers: int | None) -> Iterator[OpenExecutor]:
-    """Open an executor for a ``with``, and end what runs in it afterwards; one that was given is left as it is.
+@contextlib.asynccontextmanager
+async def opened(executor: str | concurrent.futures.Executor, workers: int | None) -> AsyncIterator[OpenExecutor]:
+    """Open an executor for an ``async with``, and end what runs in it afterwards; one that was given is left as it is.
 
     Args:
         executor: ``"process"`` or ``"ray"``, or an executor.
@@ -32,19 +33,26 @@ def opened(executor: str | concurrent.futures.Executor, workers: int | None) -> 
         ConfigurationError: If there is no cluster.
     """
     if not isinstance(executor, str):
-        most = getattr(executor, "_max_workers", None)  # which those of the standard library have, and others like them
-        num_workers = workers or (most if isinstance(most, int) and most > 0 else usable_cores())
         is_local = isinstance(executor, concurrent.futures.ThreadPoolExecutor | concurrent.futures.ProcessPoolExecutor)
-        yield OpenExecutor(executor, num_workers, is_local)
+        yield OpenExecutor(executor, workers or _num_workers_of(executor), is_local)
         return
+    own: concurrent.futures.Executor
     if executor == "ray":
         from vfgym.runs.executors.on_ray import RayExecutor
 
-        own: concurrent.futures.Executor = RayExecutor()
-        num_workers = workers or RayExecutor.num_cores()
+        own = await on_thread(RayExecutor)  # it may take seconds to start a cluster
     else:
-        own, num_workers = ProcessExecutor(), workers or usable_cores()
+        own = ProcessExecutor()
     try:
-        yield OpenExecutor(own, num_workers, is_local=executor == "process")
+        yield OpenExecutor(own, workers or _num_workers_of(own), is_local=executor == "process")
     finally:
         own.shutdown()
+
+
+def _num_workers_of(executor: concurrent.futures.Executor) -> int:
+    """Return how many workers an executor has, where it tells; else one for each core of this machine."""
+    for name in ("num_actors", "_max_workers"):  # the latter is what those of the standard library have, and others like them
+        most = getattr(executor, name, None)
+        if isinstance(most, int) and most > 0:
+            return most
+    return usable_cores()

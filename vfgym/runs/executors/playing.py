@@ -46,7 +46,7 @@ async def play_on_workers(
     if not jobs:
         return
     run, has_secrets = spec_as_data(spec)
-    with opened(executor, spec.workers) as on:
+    async with opened(executor, spec.workers) as on:
         num_workers = max(1, min(on.num_workers, most_at_once, len(jobs)))
         order = WorkerOrder(
             run=run,

@@ -8,12 +8,13 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from vfgym.errors import WorkerDied
+from vfgym.errors import InfraError, WorkerDied
 
 T = TypeVar("T")
 
@@ -29,12 +30,16 @@ def usable_cores() -> int:
 class ProcessExecutor(concurrent.futures.Executor):
     """Carries out each call in a new process, which ends with it. Its result is None.
 
-    A process begins with nothing of this one (``spawn``): what is called is imported there. Ctrl-C does not reach it.
+    A process begins with nothing of this one: what is called is imported there. Ctrl-C does not reach it.
     """
 
-    def __init__(self) -> None:
-        """Start none yet."""
-        self._context = multiprocessing.get_context("spawn")
+    def __init__(self, start_method: Literal["spawn", "forkserver"] = "spawn") -> None:
+        """Start none yet.
+
+        Args:
+            start_method: How processes begin (see `multiprocessing`).
+        """
+        self._context: Any = multiprocessing.get_context(start_method)
         self._running: dict[int, Any] = {}
         self._is_shut_down = False
 
@@ -103,7 +108,10 @@ def _call(func: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, 
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_after_parent, daemon=True).start()
-    func(*args, **kwargs)
+    try:
+        func(*args, **kwargs)
+    except InfraError as error:  # one line says what happened
+        sys.exit(f"{multiprocessing.current_process().name}: {error}")
 
 
 def _end_after_parent() -> None:

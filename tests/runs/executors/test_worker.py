@@ -1,0 +1,145 @@
+"""A worker: it plays what it is told, says how that went, and ends when its coordinator is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import vfgym
+from tests.runs.executors.players import answer, counting, without_drawn
+from vfgym import RunSpec
+from vfgym.runs.executors.link import Link, LinkClosed
+from vfgym.runs.executors.travelling import spec_as_data
+from vfgym.runs.executors.worker import serve_rollouts, this_process
+
+PLAYERS = "tests.runs.executors.players"
+
+
+def order(**settings: Any) -> dict[str, Any]:
+    """Return what a coordinator tells first."""
+    spec = RunSpec.of({"env_id": f"{PLAYERS}:counting", "agent": f"{PLAYERS}:answer", **settings}, "test")
+    return {"run": spec_as_data(spec)[0], "env_id": "counting", "slots": 3, "has_cache": False}
+
+
+@asynccontextmanager
+async def coordinated(number: int = 4) -> AsyncIterator[tuple[Link, dict[str, Any], concurrent.futures.Future[None]]]:
+    """Start a worker in a thread: its connection, what it says of itself, and what becomes of its call."""
+    connected: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda reader, writer: connected.set_result(Link(reader, writer)), "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        future = threads.submit(serve_rollouts, [address], "token", number)
+        link = await connected
+        try:
+            hello = await link.greet("token", this_process(), is_coordinator=True)
+            yield link, hello, future
+        finally:
+            await link.close()
+            await asyncio.wait_for(asyncio.wrap_future(future), 60)
+            server.close()
+
+
+async def heard(link: Link, name: str) -> dict[str, Any]:
+    """Return the next message that has a certain item."""
+    while name not in (message := await link.receive()):
+        pass
+    return message
+
+
+def job(number: int, example: int, *numbers: int) -> dict[str, Any]:
+    """Return what a coordinator tells of rollouts."""
+    return {"job": number, "attempt": 1, "example": [example, example, 2, example], "numbers": list(numbers)}
+
+
+async def test_it_says_who_it_is_and_asks_for_as_many_rollouts_as_it_may_play_at_once() -> None:
+    async with coordinated(number=4) as (link, hello, _):
+        assert hello == {**this_process(), "number": 4}
+        link.send(order())
+        assert await heard(link, "want") == {"want": 3}
+        link.send({"over": True})
+
+
+async def test_it_sends_the_rows_of_what_it_was_given_and_asks_for_more() -> None:
+    whole = without_drawn(vfgym.evaluate(counting, answer, progress=False, env_id="counting", rollouts_per_example=2)["outputs"])
+    async with coordinated() as (link, _, _):
+        link.send(order(rollouts_per_example=2))
+        await heard(link, "want")
+        link.send(job(70, 1, 0))
+        link.send(job(71, 3, 1))
+        told = [await heard(link, "rows") for _ in range(2)]
+        assert {each["job"]: without_drawn(each["rows"]) for each in told} == {70: [whole[2]], 71: [whole[7]]}
+        link.send({"over": True})
+
+
+async def test_groups_are_scored_where_they_are_played_and_sent_whole() -> None:
+    async with coordinated() as (link, _, _):
+        link.send(order(rollouts_per_example=2, independent_scoring=False))
+        await heard(link, "want")
+        link.send(job(5, 3, 0, 1))
+        rows = (await heard(link, "rows"))["rows"]
+        assert [(row["example_id"], row["rollout"]) for row in rows] == [(3, 0), (3, 1)]
+        link.send({"over": True})
+
+
+async def test_it_says_which_columns_no_state_has() -> None:
+    async with coordinated() as (link, _, _):
+        link.send(order(state_columns=["quesion", "answer"]))
+        await heard(link, "want")
+        link.send(job(5, 3, 0))
+        message = await heard(link, "rows")
+        assert message["unseen"] == ["quesion"]
+        assert "question" in message["known"] or "answer" in message["known"]
+        link.send({"over": True})
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "text"),
+    [
+        ({"env_id": "of_another_machine:make"}, "ConfigurationError", "there is no module 'of_another_machine'"),
+        ({"env_id": "nowhere/Nothing-v0"}, "ConfigurationError", "nowhere"),
+        ({"agent": f"{PLAYERS}:nobody"}, "ConfigurationError", "has no 'nobody'"),
+        ({"env_args": {"num_task": 3}}, "UnknownArgument", "has no argument 'num_task'"),
+    ],
+)
+async def test_what_it_cannot_make_it_says(settings: dict[str, Any], name: str, text: str) -> None:
+    async with coordinated() as (link, _, _):
+        link.send(order(**settings))
+        error = (await heard(link, "error"))["error"]
+        assert error["name"] == name
+        assert text in error["text"]
+
+
+async def test_strict_runs_end_with_the_exception() -> None:
+    async with coordinated() as (link, _, _):
+        link.send(order(agent=f"{PLAYERS}:failing", strict=True))
+        await heard(link, "want")
+        link.send(job(1, 0, 0))
+        error = (await heard(link, "error"))["error"]
+        assert (error["name"], error["text"]) == ("RuntimeError", "no answer")
+        assert "players.py" in error["traceback"]
+
+
+async def test_it_ends_when_its_coordinator_is_gone_in_the_middle() -> None:
+    async with coordinated() as (link, _, future):
+        link.send(order(agent=f"{PLAYERS}:waiting"))
+        await heard(link, "want")
+        link.send(job(1, 0, 0))
+        await link.drain()
+        link.abort()
+        await asyncio.wait_for(asyncio.wrap_future(future), 60)
+
+
+async def test_one_that_nobody_wants_ends() -> None:
+    async with coordinated() as (link, _, future):
+        link.send({"over": True})
+        await asyncio.wait_for(asyncio.wrap_future(future), 60)
+
+
+def test_without_a_coordinator_it_says_so() -> None:
+    with pytest.raises(LinkClosed, match="cannot reach the coordinator of its run"):
+        serve_rollouts(["127.0.0.1:1"], "token", 0)
