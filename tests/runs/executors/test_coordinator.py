@@ -15,7 +15,7 @@ from tests.runs.executors.players import FOLDER, answer, counting, trace_of, wit
 from vfgym import ClientConfig, ModelAgent
 from vfgym.errors import ConfigurationError, WorkersLost
 from vfgym.results import load_results
-from vfgym.runs.executors.link import Link, LinkClosed, connect
+from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 
 Worker = Callable[[Sequence[str], str, int], Awaitable[None]]
@@ -57,14 +57,14 @@ def evaluate(executor: concurrent.futures.Executor, workers: int = 1, **kwargs: 
     return vfgym.evaluate(counting, answer, progress=False, executor=executor, workers=workers, **kwargs)
 
 
-async def joined(addresses: Sequence[str], token: str, number: int, **said: Any) -> tuple[Link, dict[str, Any]]:
+async def joined(addresses: Sequence[str], token: str, number: int, **said: Any) -> tuple[WorkerLink, dict[str, Any]]:
     """Connect as a worker does."""
     link = await connect(addresses)
     await link.greet(token, {**this_process(), "number": number, **said}, is_coordinator=False)
     return link, await link.receive()
 
 
-async def read_on(link: Link) -> list[dict[str, Any]]:
+async def read_on(link: WorkerLink) -> list[dict[str, Any]]:
     """Return what the coordinator says until it closes the connection, or the run is over."""
     heard = []
     try:
@@ -224,7 +224,7 @@ def test_secrets_are_told_on_this_machine_and_nowhere_else(monkeypatch: pytest.M
     with pytest.raises(vfgym.errors.LimitReached):
         vfgym.evaluate(counting, agent, executor=Acting(listens), workers=1, progress=False)
     assert heard[0]["run"]["client"]["api_key"] == key
-    monkeypatch.setattr(Link, "is_local", property(lambda self: False))
+    monkeypatch.setattr(WorkerLink, "is_local", property(lambda self: False))
     with pytest.raises(ConfigurationError, match=r"would be sent secrets of the run in the clear: leave them out of .*api_key_var"):
         vfgym.evaluate(counting, agent, executor=Acting(listens), workers=1, progress=False)
     assert heard[1] == {"over": True}

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from vfgym.runs.executors.link import Link, LinkClosed, addresses_of, connect
+from vfgym.runs.executors.link import LinkClosed, WorkerLink, addresses_of, connect
 
 
 @asynccontextmanager
-async def served(serve: Callable[[Link], Awaitable[None]]) -> AsyncIterator[str]:
+async def served(serve: Callable[[WorkerLink], Awaitable[None]]) -> AsyncIterator[str]:
     """Serve connections; the address is given."""
 
     async def take(reader: Any, writer: Any) -> None:
-        link = Link(reader, writer)
+        link = WorkerLink(reader, writer)
         try:
             await serve(link)
         except LinkClosed:
@@ -33,7 +33,7 @@ async def served(serve: Callable[[Link], Awaitable[None]]) -> AsyncIterator[str]
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def echo(link: Link) -> None:
+async def echo(link: WorkerLink) -> None:
     while True:
         link.send(await link.receive())
 
@@ -61,7 +61,7 @@ async def test_the_first_address_that_answers_is_taken() -> None:
 
 
 async def test_what_was_sent_before_it_is_closed_arrives() -> None:
-    async def say(link: Link) -> None:
+    async def say(link: WorkerLink) -> None:
         link.send({"last": 1})
 
     async with served(say) as address:
@@ -98,7 +98,7 @@ async def test_what_is_no_message_closes_it(data: bytes, message: str) -> None:
 async def test_both_sides_learn_what_the_other_says_where_both_know_the_token() -> None:
     heard: list[Any] = []
 
-    async def greet(link: Link) -> None:
+    async def greet(link: WorkerLink) -> None:
         heard.append(await link.greet("token", {"pid": 1}, is_coordinator=True))
 
     async with served(greet) as address:
@@ -112,7 +112,7 @@ async def test_who_does_not_know_the_token_is_refused_by_either_side_and_never_s
     refused: list[str] = []
     sent: list[bytes] = []
 
-    async def greet(link: Link) -> None:
+    async def greet(link: WorkerLink) -> None:
         write = link._writer.write
         link._writer.write = lambda data: (sent.append(bytes(data)), write(data))[1]  # type: ignore[assignment, method-assign, func-returns-value]
         try:
@@ -134,7 +134,7 @@ async def test_what_a_side_said_is_no_proof_for_the_other_side() -> None:
     """Who only sends back what it hears does not know the token."""
     refused: list[str] = []
 
-    async def greet(link: Link) -> None:
+    async def greet(link: WorkerLink) -> None:
         try:
             await link.greet("token", {}, is_coordinator=True)
         except LinkClosed as error:
@@ -154,7 +154,7 @@ async def test_what_a_side_said_is_no_proof_for_the_other_side() -> None:
 async def test_a_stranger_is_not_read_at_length() -> None:
     refused: list[str] = []
 
-    async def greet(link: Link) -> None:
+    async def greet(link: WorkerLink) -> None:
         try:
             await link.greet("token", {}, is_coordinator=True)
         except LinkClosed as error:

@@ -18,7 +18,7 @@ from vfgym.errors import ConfigurationError, LimitReached
 from vfgym.limits import SpendingLimits
 from vfgym.model_server import ModelServer
 from vfgym.results import load_results
-from vfgym.runs.executors.link import Link
+from vfgym.runs.executors.link import WorkerLink
 from vfgym.runs.executors.spending import Ledger, RemoteCache, ReportingMeter, ReportingPace
 
 PRICES = {"echo": {"input": 1.0, "output": 10.0}}
@@ -148,7 +148,7 @@ async def turn() -> None:
 
 async def test_a_refusal_elsewhere_slows_down_this_worker_and_is_told_no_further() -> None:
     wire = Wire()
-    pace = ReportingPace(8.0, ledger := Ledger(cast(Link, wire)), asks_leave=False)
+    pace = ReportingPace(8.0, ledger := Ledger(cast(WorkerLink, wire)), asks_leave=False)
     ledger.pace = pace
     for _ in range(8):
         await pace.enter()
@@ -162,7 +162,7 @@ async def test_a_refusal_elsewhere_slows_down_this_worker_and_is_told_no_further
 
 async def test_a_request_begins_when_it_is_let_and_a_leave_that_nobody_takes_is_given_back() -> None:
     wire = Wire()
-    ledger = Ledger(cast(Link, wire))
+    ledger = Ledger(cast(WorkerLink, wire))
     ledger.meter = ReportingMeter(SpendingLimits(requests=3), None, ledger)
     pace = ReportingPace(8.0, ledger, asks_leave=True)
     first, second = (asyncio.create_task(pace.enter()) for _ in range(2))
@@ -186,7 +186,7 @@ async def test_a_request_begins_when_it_is_let_and_a_leave_that_nobody_takes_is_
 
 
 async def test_nothing_begins_where_the_coordinator_has_said_that_a_limit_is_used_up() -> None:
-    ledger = Ledger(cast(Link, Wire()))
+    ledger = Ledger(cast(WorkerLink, Wire()))
     meter = ledger.meter = ReportingMeter(SpendingLimits(tokens=1), None, ledger)
     meter.count("m", Usage(prompt_tokens=9, completion_tokens=9))
     assert meter.find_used_up() is None, "others may count otherwise: the coordinator says so"
@@ -199,7 +199,7 @@ async def test_nothing_begins_where_the_coordinator_has_said_that_a_limit_is_use
 
 async def test_the_cache_of_the_coordinator_is_asked_from_any_loop() -> None:
     wire = Wire()
-    ledger = Ledger(cast(Link, wire))
+    ledger = Ledger(cast(WorkerLink, wire))
     cache = RemoteCache(ledger)
     kept = answer("kept", completion_tokens=3)
     finding = asyncio.create_task(asyncio.to_thread(asyncio.run, cache.find("key")))

@@ -13,7 +13,7 @@ import pytest
 import vfgym
 from tests.runs.executors.players import answer, counting, without_drawn
 from vfgym import RunSpec
-from vfgym.runs.executors.link import Link, LinkClosed
+from vfgym.runs.executors.link import LinkClosed, WorkerLink
 from vfgym.runs.executors.travelling import spec_as_data
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 
@@ -27,10 +27,10 @@ def order(**settings: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def coordinated(number: int = 4) -> AsyncIterator[tuple[Link, dict[str, Any], concurrent.futures.Future[None]]]:
+async def coordinated(number: int = 4) -> AsyncIterator[tuple[WorkerLink, dict[str, Any], concurrent.futures.Future[None]]]:
     """Start a worker in a thread: its connection, what it says of itself, and what becomes of its call."""
-    connected: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
-    server = await asyncio.start_server(lambda reader, writer: connected.set_result(Link(reader, writer)), "127.0.0.1", 0)
+    connected: asyncio.Future[WorkerLink] = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda reader, writer: connected.set_result(WorkerLink(reader, writer)), "127.0.0.1", 0)
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         future = threads.submit(serve_rollouts, [address], "token", number)
@@ -44,7 +44,7 @@ async def coordinated(number: int = 4) -> AsyncIterator[tuple[Link, dict[str, An
             server.close()
 
 
-async def heard(link: Link, name: str) -> dict[str, Any]:
+async def heard(link: WorkerLink, name: str) -> dict[str, Any]:
     """Return the next message that has a certain item."""
     while name not in (message := await link.receive()):
         pass

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from vfgym.output.redaction import Secret
-from vfgym.runs.executors.link import Link
+from vfgym.runs.executors.link import WorkerLink
 from vfgym.runs.executors.worker_log import forwarded_to, log_again
 
 
@@ -27,7 +27,7 @@ class Wire:
 async def test_warnings_and_errors_are_sent_on_from_any_thread_and_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     wire = Wire()
     key = Secret("sk-0123456789abcdef")
-    with forwarded_to(cast(Link, wire), is_on=True):
+    with forwarded_to(cast(WorkerLink, wire), is_on=True):
         await asyncio.to_thread(logging.getLogger("of.somebody").warning, "%s is refused", str.__str__(key))
         logging.getLogger("of.somebody").info("not told")
         try:
@@ -48,7 +48,7 @@ async def test_warnings_and_errors_are_sent_on_from_any_thread_and_without_secre
 
 async def test_a_worker_in_the_same_process_sends_nothing() -> None:
     wire = Wire()
-    with forwarded_to(cast(Link, wire), is_on=False):
+    with forwarded_to(cast(WorkerLink, wire), is_on=False):
         logging.getLogger("of.somebody").warning("seen here anyway")
         await asyncio.sleep(0)
     assert wire.sent == []

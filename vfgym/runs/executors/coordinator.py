@@ -20,7 +20,7 @@ from vfgym.results.reading import read_row, take_messages
 from vfgym.results.rows import STANDARD_KEYS
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.failures import from_data
-from vfgym.runs.executors.link import Link, LinkClosed, addresses_of
+from vfgym.runs.executors.link import LinkClosed, WorkerLink, addresses_of
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 from vfgym.runs.executors.worker_log import log_again
 from vfgym.runs.spending import RunSpending
@@ -71,7 +71,7 @@ class _Worker:
     """A worker that is connected."""
 
     number: int
-    link: Link
+    link: WorkerLink
     jobs: dict[int, _Job] = field(default_factory=dict)
     """What it plays, by the number under which it was sent."""
     wanted: int = 0
@@ -241,7 +241,7 @@ class Coordinator:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Talk to whoever has connected."""
-        link = Link(reader, writer)
+        link = WorkerLink(reader, writer)
         worker: _Worker | None = None
         try:
             hello = await link.greet(self._token, this_process(), is_coordinator=True)
@@ -262,7 +262,7 @@ class Coordinator:
                 await self._lose(worker)
             await link.close()
 
-    def _admit(self, link: Link, hello: Mapping[str, Any]) -> _Worker | None:
+    def _admit(self, link: WorkerLink, hello: Mapping[str, Any]) -> _Worker | None:
         """Return a worker that has connected; None where the run has no use for it."""
         own, where = this_process(), f"the worker on {hello['host']}"
         if hello["version"] != own["version"]:

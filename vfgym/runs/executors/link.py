@@ -33,7 +33,7 @@ class LinkClosed(InfraError):
     """The other side is gone."""
 
 
-class Link:
+class WorkerLink:
     """One side of a connection. Messages are written together at the end of the event loop's turn."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -176,7 +176,7 @@ def _own_addresses() -> list[str]:
     return []
 
 
-async def connect(addresses: Sequence[str]) -> Link:
+async def connect(addresses: Sequence[str]) -> WorkerLink:
     """Connect to a coordinator at the first of its addresses that answers.
 
     Raises:
@@ -187,7 +187,7 @@ async def connect(addresses: Sequence[str]) -> Link:
         host, _, port = address.rpartition(":")
         try:
             async with asyncio.timeout(10):
-                return Link(*await asyncio.open_connection(host, int(port)))
+                return WorkerLink(*await asyncio.open_connection(host, int(port)))
         except OSError as error:  # a timeout, too
             reasons.append(f"{address}: {error or type(error).__name__}")
     raise LinkClosed(f"process {os.getpid()} on {socket.gethostname()} cannot reach the coordinator of its run ({'; '.join(reasons)})")

@@ -21,7 +21,7 @@ from vfgym.errors import LimitReached
 from vfgym.limits import Meter, SpendingLimits
 from vfgym.messages import Response
 from vfgym.prices import PriceTable
-from vfgym.runs.executors.link import Link
+from vfgym.runs.executors.link import WorkerLink
 from vfgym.runs.spending import Budget, RunSpending
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class WorkerSpending(RunSpending):
 class Ledger:
     """What a worker and its coordinator tell each other of spending, of busy providers and of cached answers."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: WorkerLink) -> None:
         """Tell it by this connection."""
         self._link = link
         self._loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ from vfgym.errors import LimitReached
 from vfgym.results.rows import row_line
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.failures import as_data
-from vfgym.runs.executors.link import Link, LinkClosed, connect
+from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
 from vfgym.runs.executors.spending import Ledger, WorkerSpending
 from vfgym.runs.executors.worker_log import forwarded_to
 from vfgym.runs.inputs import Example
@@ -70,7 +70,7 @@ async def _serve(addresses: Sequence[str], token: str, number: int) -> None:
         await link.close()
 
 
-async def _obey(link: Link, order: Mapping[str, Any]) -> None:
+async def _obey(link: WorkerLink, order: Mapping[str, Any]) -> None:
     """Play as a coordinator wants, until it says that the run is over, or is gone."""
     orders = _Orders(link)
     reading = asyncio.create_task(orders.read())
@@ -90,14 +90,14 @@ async def _obey(link: Link, order: Mapping[str, Any]) -> None:
         orders.ledger.report()
 
 
-def _tell_of(error: BaseException | None, link: Link) -> None:
+def _tell_of(error: BaseException | None, link: WorkerLink) -> None:
     if isinstance(error, LimitReached):
         link.send({"refused": error.as_dict()})
     elif error is not None:
         link.send({"error": as_data(error)})
 
 
-async def _play(link: Link, order: Mapping[str, Any], orders: _Orders) -> None:
+async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> None:
     spec = RunSpec.from_json(order["run"])
     budget = Budget.of(spec.limits, spec.limits_each, spec.prices, order["has_cache"], [])
     agent = spec.make_agent()
@@ -127,7 +127,7 @@ async def _play(link: Link, order: Mapping[str, Any], orders: _Orders) -> None:
 class _Orders(AsyncIterator[tuple[GroupJob, int]]):
     """The rollouts that a coordinator wants to be played, as they are asked for."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: WorkerLink) -> None:
         self.ledger = Ledger(link)
         self._link = link
         self._ready: deque[tuple[GroupJob, int]] = deque()

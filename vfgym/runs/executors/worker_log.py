@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vfgym.output.redaction import redact
-from vfgym.runs.executors.link import Link
+from vfgym.runs.executors.link import WorkerLink
 
 _LONGEST = 10_000
 
@@ -17,7 +17,7 @@ _LONGEST = 10_000
 class _Forwarding(logging.Handler):
     """Sends warnings and errors to the coordinator."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: WorkerLink) -> None:
         super().__init__(logging.WARNING)
         self._link = link
         self._loop = asyncio.get_running_loop()
@@ -29,7 +29,7 @@ class _Forwarding(logging.Handler):
 
 
 @contextlib.contextmanager
-def forwarded_to(link: Link, *, is_on: bool) -> Iterator[None]:
+def forwarded_to(link: WorkerLink, *, is_on: bool) -> Iterator[None]:
     """Let a worker's warnings be logged by its coordinator, too, where that is another process."""
     if not is_on:
         yield
