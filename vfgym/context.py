@@ -52,6 +52,8 @@ class RolloutContext(NamedTuple):
     """The episodes that are scored, so that what their functions ask of a judge is counted as theirs."""
     sub_call: Any = None
     """Asks the model of the sub-call that is answered (see `verifiers_compat.RLMEnv`)."""
+    beginning: Any = None
+    """The game that begins alone (see `vfgym.wrappers.games.session`): an opponent that looks ahead begins others as a part of that."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _context_with, (None if self.deadline is None else self.deadline - time.monotonic(), self.keys)
@@ -88,6 +90,11 @@ class given:  # noqa: N801 (a context manager, which reads as a function)
             _context.reset(self._token)
         except ValueError:  # a coroutine is closed from outside, where it was not in force
             pass
+
+
+def keep_given(**changes: Any) -> None:
+    """Put something in force for what the running task still does, steps too."""
+    _context.set(_context.get()._replace(**changes))
 
 
 def within(awaitable: Awaitable[Any], **changes: Any) -> Awaitable[Any]:

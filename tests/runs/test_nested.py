@@ -224,11 +224,11 @@ async def test_an_environment_of_v1_that_is_played_inside_plays_its_own_task(out
 
     if outer_kind == "tool":
         env: Any = vf.ToolEnv(tools=[play_v1], dataset=[{"question": "outer", "answer": ""}], rubric=vf.Rubric(), max_turns=3)
-        client = ScriptedClient([calling(("play_v1", {})), "done"])
+        client = ScriptedClient([calling(("play_v1", {})), "done"] * 2)
     else:
         env = vf.Env(vf.Taskset([{"question": "outer", "answer": "outer"}]), vf.Harness(program=program))
         client = ScriptedClient(["x"] * 9)
-    outputs = await env.evaluate(client, "m", limits_each={"turns": 4})
-    assert outputs["outputs"][0]["error"] is None
+    outputs = await env.evaluate(client, "m", rollouts_per_example=2, max_concurrent=1, limits_each={"turns": 4})
+    assert [row["error"] for row in outputs["outputs"]] == [None, None]
     assert asked == [("inner", "stepped")] * len(asked)
     assert asked

@@ -8,8 +8,7 @@ import functools
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
-from contextvars import ContextVar
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from verifiers_compat.envs.environment import Environment
@@ -29,6 +28,7 @@ from vfgym.lifecycle import teardown
 from vfgym.messages import as_messages, content_text
 from vfgym.rubrics import Rubric
 from vfgym.rubrics.scoring import Score
+from vfgym.runs.inputs import Example, Inputs
 from vfgym.tasks import Row, Tasks
 
 _OWN_TO_EPISODE = frozenset(
@@ -141,8 +141,33 @@ class GroupSlots:
         self._free.appendleft((task, state))
 
 
-_groups: ContextVar[Mapping[int, GroupSlots] | None] = ContextVar("groups", default=None)
-"""The groups of the run that is going on, by example."""
+class GroupInputs:
+    """The inputs of a run, each task with what its group shares."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self.num_examples, self.num_rollouts = inputs.num_examples, inputs.num_rollouts
+        self.rollouts_per_example = inputs.rollouts_per_example
+        self.slots = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
+
+    def examples(self) -> Iterator[Example]:
+        """Give the examples in order."""
+        return self._inputs.examples()
+
+    def task(self, example: Example, number: int) -> dict[str, Any]:
+        """Return the task of one rollout, as its own."""
+        task = GroupTask(self._inputs.task(example, number))
+        task.slots = self.slots[example.example_id]
+        return task
+
+
+class GroupTask(dict[str, Any]):
+    """The task of a group's rollout. A copy is a plain dict."""
+
+    slots: GroupSlots
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
 
 
 class Env(Environment):
@@ -227,9 +252,7 @@ class Env(Environment):
         """Run the harness on one task, and return the state of the episode."""
         episode: Any = await self.init_state(input, client, model, sampling_args)
         task = self.taskset.to_task(input)
-        slots = (_groups.get() or {}).get(episode.get("example_id"))
-        if slots is None:
-            slots = GroupSlots(1)
+        slots = input.slots if isinstance(input, GroupTask) else GroupSlots(1)
         task, state = await slots.take(self.taskset, task)
         as_it_was = copy.deepcopy(state)
         generation = episode["timing"].generation
@@ -258,13 +281,11 @@ class Env(Environment):
         return episode
 
     async def _generate_outputs(self, inputs: Any, client: Any, settings: Any, **how: Any) -> Any:
-        groups = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
-        token = _groups.set(groups)
+        in_groups = GroupInputs(inputs)
         try:
-            return await super()._generate_outputs(inputs, client, settings, **how)
+            return await super()._generate_outputs(in_groups, client, settings, **how)
         finally:
-            _groups.reset(token)
-            for slots in groups.values():  # of a group none of whose rollouts could be scored
+            for slots in in_groups.slots.values():  # of a group none of whose rollouts could be scored
                 await self.harness.release_group(slots.key)
 
     @teardown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any, NotRequired, TypedDict
 
 from verifiers_compat.envs.awaitables import awaitable_stop
@@ -14,6 +13,7 @@ from verifiers_compat.envs.stateful_tool_env import StatefulToolEnv
 from verifiers_compat.loading import create_getattr
 from verifiers_compat.utils.threaded_sandbox_client import CreateSandboxRequest
 from vfgym.calls import Ready, maybe_await
+from vfgym.context import given, in_force
 from vfgym.envs import rlm
 from vfgym.envs.recursion.metrics import RLMMonitorRubric
 from vfgym.envs.recursion.sub_calls import Ask, SubAnswer
@@ -23,9 +23,6 @@ from vfgym.overrides import hook
 from vfgym.sandboxes import Sandbox, SandboxSpec
 from vfgym.state import State
 from vfgym.tools import Tool
-
-_Asking: ContextVar[Ask] = ContextVar("_Asking")
-"""Asks the model of the sub-call that is answered: each is a task of its own."""
 
 
 class SubLLMTurn(TypedDict):
@@ -234,8 +231,8 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
             asked.append(await ask(*args, **kwargs))
             return asked[-1]
 
-        _Asking.set(ask_and_note)
-        result = await self._run_sub_llm(state, state["client"], self.sub_model or state["model"], conversation)
+        with given(sub_call=ask_and_note):
+            result = await self._run_sub_llm(state, state["client"], self.sub_model or state["model"], conversation)
         if not asked:  # else the tokens of its answers were counted
             counts = state["recursion_counts"]
             counts.sub_prompt_tokens += result.get("total_prompt_tokens", 0)
@@ -249,7 +246,8 @@ class RLMEnv(StatefulToolEnv, rlm.RLMEnv):
 
     async def _run_sub_llm(self, state: State, client: Any, model: str, messages: list[Message]) -> SubLLMResult:
         """Answer one prompt of `llm_batch`: the model goes on with a conversation. Packages write it anew, and may call this."""
-        ask, turns = _Asking.get(), list[SubLLMTurn]()
+        turns = list[SubLLMTurn]()
+        ask: Ask = in_force().sub_call
 
         async def ask_them(messages: list[Message], tools: list[Tool], *_: Any) -> Response:
             response = await ask(messages, tools, client, model)

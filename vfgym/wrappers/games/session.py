@@ -14,13 +14,13 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, cast
 
 from vfgym.aio.background import in_event_loop, wait
 from vfgym.aio.deadlines import Before, DeadlinePassed
 from vfgym.aio.steps import Steps, eager
 from vfgym.aio.threads import Worker
+from vfgym.context import in_force, keep_given
 from vfgym.output.pictures import Picture
 from vfgym.state import State
 from vfgym.wrappers.games.turns import GameTurnsEnv
@@ -66,9 +66,6 @@ class GameSession:
 
 _first_begin: concurrent.futures.Future[None] | None = None
 """Done when the game that begins alone now has begun; None where none does (see `GameSessionEnv._begin_alone_at_first`)."""
-
-_part_of: ContextVar[concurrent.futures.Future[None] | None] = ContextVar("part_of", default=None)
-"""The game whose beginning, alone, the running code is a part of: an opponent that looks ahead begins games of its own there."""
 
 
 def _forget_first_begin() -> None:
@@ -137,7 +134,7 @@ class GameSessionEnv(GameTurnsEnv):
         process = os.getpid()
         if self._imported_in == process or not self.blocking or not in_event_loop():
             return (yield from begin)
-        if _first_begin is not None and _part_of.get() is _first_begin:  # which ends only after this one
+        if _first_begin is not None and in_force().beginning is _first_begin:  # which ends only after this one
             return (yield from begin)
         while _first_begin is not None and self._imported_in != process:
             first = _first_begin
@@ -147,7 +144,7 @@ class GameSessionEnv(GameTurnsEnv):
         if self._imported_in == process or _first_begin is not None:
             return (yield from begin)
         _first_begin = first = concurrent.futures.Future()
-        _part_of.set(first)
+        keep_given(beginning=first)
         try:
             return (yield from begin)
         finally:
