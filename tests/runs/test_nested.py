@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from typing import Any
 
 import pytest
 
+import verifiers_compat as vf
 import vfgym
 from tests.models import calling
 from vfgym import ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv, ToolEnv, evaluate
+from vfgym.errors import ModelError
 from vfgym.testing import ScriptedClient
 
 INNER_TURNS = 5
@@ -79,17 +83,18 @@ def test_an_agent_looks_ahead_in_another_environment() -> None:
     assert (row["stop_condition"], row["metrics"]["num_turns"]) == ("limit_reached", 2.0)
 
 
-def test_an_agent_looks_ahead_in_copies_of_the_same_environment() -> None:
+@pytest.mark.parametrize("copied", [lambda env: env.branch(), copy.deepcopy])
+def test_an_agent_looks_ahead_in_copies_of_the_same_environment(copied: Any) -> None:
     turns = []
 
     class Ahead:
         def for_episode(self, env: Any) -> Any:
             def answer(observation: Any, info: Any) -> str:
-                copy = env.unwrapped.branch()
+                ahead = copied(env.unwrapped)
                 ended = False
                 count = 0
                 while not ended:
-                    _, _, terminated, truncated, info = copy.step("ahead")
+                    _, _, terminated, truncated, info = ahead.step("ahead")
                     count += 1
                     ended = terminated or truncated
                 turns.append((count, info["stop_condition"]))
@@ -134,8 +139,6 @@ def test_an_opponent_plays_another_environment() -> None:
 
 
 async def test_a_program_of_v1_plays_another_environment() -> None:
-    import verifiers_compat as vf
-
     played = []
 
     async def program(task: Any, state: Any) -> Any:
@@ -185,6 +188,55 @@ def test_a_rollout_of_its_authors_own_plays_another_environment_or_another_seat_
     assert (row["stop_condition"], row["ending"]) == ("limit_reached", "cut")
 
 
+@pytest.mark.parametrize("stepped", [False, True])
+def test_a_rollout_that_raises_leaves_its_own_state_and_none_of_another_seat(stepped: bool) -> None:
+    class Own(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            return []
+
+        async def rollout(self, input: Any, client: Any, model: Any, sampling_args: Any = None) -> Any:
+            if input["example_id"]:
+                return await super().rollout(input, client, model, sampling_args)
+            state = await self.init_state(input, client, model, sampling_args)
+            seat = self.fork()
+            await seat.areset(options={"example_id": 1})
+            await seat.aclose()
+            state["note"] = "own"
+            raise ModelError("no")
+
+    env = Own(dataset=[{"question": "0"}, {"question": "1"}], rubric=vf.Rubric())
+    if stepped:
+        with pytest.raises(ModelError):
+            env.reset(options={"example_id": 0})
+        assert env.state is not None
+        assert env.state["note"] == "own"
+    else:
+        (row,) = env.evaluate_sync(ScriptedClient(["x"]), "m", num_examples=1, state_columns=["note"])["outputs"]
+        assert (row["example_id"], row["note"]) == (0, "own")
+
+
+@pytest.mark.parametrize("waits", ["by itself", "in the library's loop"])
+@pytest.mark.parametrize("stepped", [False, True])
+async def test_a_rollout_of_its_authors_own_ends_when_its_time_is_over(stepped: bool, waits: str) -> None:
+    class Own(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(3600)
+
+        async def rollout(self, input: Any, client: Any, model: Any, sampling_args: Any = None) -> Any:
+            if waits != "by itself":
+                return await super().rollout(input, client, model, sampling_args)
+            state = await self.init_state(input, client, model, sampling_args)
+            await self.get_model_response(state, state["prompt"])
+            await asyncio.sleep(3600)
+
+    env, limits = Own(dataset=[{"question": "0"}], rubric=vf.Rubric()), {"time": 0.3}
+    if stepped:
+        outputs = (await vfgym.aevaluate(env, lambda observation, info: "x", limits_each=limits, progress=False))["outputs"]
+    else:
+        outputs = (await env.evaluate(ScriptedClient(["x"]), "m", limits_each=limits))["outputs"]
+    assert [(row["stop_condition"], row["ending"]) for row in outputs] == [("limit_reached", "cut")]
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_the_outer_limit_holds_after_nested_play(nested: bool) -> None:
     """An inner episode that is over does not end the outer one's limits."""
@@ -200,8 +252,6 @@ def test_the_outer_limit_holds_after_nested_play(nested: bool) -> None:
 
 @pytest.mark.parametrize("outer_kind", ["tool", "program"])
 async def test_an_environment_of_v1_that_is_played_inside_plays_its_own_task(outer_kind: str) -> None:
-    import verifiers_compat as vf
-
     asked = []
 
     async def inner_program(task: Any, state: Any) -> Any:

@@ -33,21 +33,21 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float | None, made: Sequence[State]) -> Any:
-    """Call an author's rollout, within a time limit, and return what it returns.
+async def in_time(rollout: Callable[[], Awaitable[Any]], deadline: float | None, made: Sequence[State]) -> Any:
+    """Call an author's rollout, which may take until a deadline, and return what it returns.
 
     Where it has begun to play the library's own loop, it goes on: that loop has the limit itself, and gives back a state that the
     author may do more with.
 
     Args:
         rollout: The rollout.
-        timeout_seconds: How long it may take; None for no limit.
+        deadline: A time of `time.monotonic`; None for none.
         made: The states that it has made so far.
 
     Raises:
         DeadlinePassed: If it took longer; it was cancelled.
     """
-    if timeout_seconds is None:
+    if deadline is None:
         return await rollout()
     loop = asyncio.get_running_loop()
 
@@ -55,10 +55,10 @@ async def in_time(rollout: Callable[[], Awaitable[Any]], timeout_seconds: float 
         if not any(state["timing"].generation.start for state in made):  # stamped by the library's loop as it begins
             scope.reschedule(loop.time())
 
-    timer = loop.call_later(timeout_seconds, end)
+    timer = loop.call_later(deadline - time.monotonic(), end)
     try:
         async with asyncio.timeout(None) as scope:
-            with ends_at(time.monotonic() + timeout_seconds):
+            with ends_at(deadline):
                 return await rollout()
     except TimeoutError:
         if scope.expired():
@@ -242,10 +242,11 @@ class InvertedEpisode(BaseEpisode):
     @property
     def deadline(self) -> float | None:
         """When play has to end (see `BaseEpisode.deadline`): `timeout_seconds` after it began, or after the library's loop did."""
-        if self._timeout_seconds is None:
-            return None
-        began: float = max([self._began, *(state["timing"].generation.start for state in self._made)])
-        return time.monotonic() + began + self._timeout_seconds - time.time()
+        deadline = None
+        if self._timeout_seconds is not None:
+            began: float = max([self._began, *(state["timing"].generation.start for state in self._made)])
+            deadline = time.monotonic() + began + self._timeout_seconds - time.time()
+        return deadline if self.limit is None else self.limit.earlier_deadline(deadline)
 
     async def park(self, prompt: Any, tools: Sequence[Any], state: Any) -> Response:
         """Wait for the agent's answer to `prompt`, which may call `tools`."""
@@ -288,7 +289,7 @@ class InvertedEpisode(BaseEpisode):
         """Return what the rollout returns; a `SystemExit`, too, which would go through the loop if this task raised it."""
         try:
             with given(authored=AuthoredRollout(self.definition, self.limit, self._made)):
-                return await in_time(rollout, self._timeout_seconds, self._made)
+                return await in_time(rollout, self.deadline, self._made)
         except SystemExit as error:
             return error
 

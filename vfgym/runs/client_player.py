@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -121,8 +122,10 @@ async def play_authored(
     failure: Exception | None = None
     try:
         rollout = functools.partial(env.rollout, task, client, model, sampling_args)
+        seconds = env.timeout_seconds if isinstance(env, MultiTurnEnv) else None
+        deadline = None if seconds is None else time.monotonic() + seconds
         with given(authored=AuthoredRollout(env, limit, made)):
-            state = await in_time(rollout, env.timeout_seconds if isinstance(env, MultiTurnEnv) else None, made)
+            state = await in_time(rollout, deadline if limit is None else limit.earlier_deadline(deadline), made)
         if not isinstance(state, State):
             raise TypeError(f"{type(env).__name__}.rollout() must return a State, got {type(state).__name__}")
         episode.state = state
