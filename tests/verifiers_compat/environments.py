@@ -62,6 +62,18 @@ class Countdown(gym.Env[int, int]):
         return self.left, 1.0, self.left == 0, False, {}
 
 
+class Score:
+    """A game that ends with its second move and shows what was scored."""
+
+    def reset(self, seed: int) -> Any:
+        self.moves, self.seed = 0, seed
+        return seed, {}
+
+    def step(self, action: str) -> Any:
+        self.moves += 1
+        return self.moves, 1.0, self.moves == 2, False, {}
+
+
 WAYS = ("a plain method", "an async method", "a plain function put on the object", "an async function put on the object")
 
 

@@ -84,8 +84,11 @@ def test_a_module_runs_with_its_exit_code_and_a_package_by_its_main(project: Pat
     assert run("-m", "package.part", "b") == (7, "__main__ ['b']\n", "")
 
 
-def test_modules_of_the_alias_run_too(run: Callable[..., Outcome]) -> None:
+def test_modules_of_the_alias_run_too_and_help_is_no_error(run: Callable[..., Outcome]) -> None:
     assert run("-m", "verifiers.utils.config_utils") == (0, "", "")
+    for option in ("-h", "--help"):
+        code, written, error = run(option)
+        assert (code, written.startswith("usage: "), error) == (0, True, "")
 
 
 @pytest.mark.parametrize("name", ["program", "program.zip", "program.pyz"])
@@ -136,19 +139,6 @@ def test_exit_codes_and_tracebacks_are_those_of_python(
 def test_what_cannot_be_run_is_told(run: Callable[..., Outcome], arguments: list[str], status: int, told: str) -> None:
     code, written, error = run(*arguments)
     assert (code, written, told in error) == (status, "", True)
-
-
-@pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_is_no_error(run: Callable[..., Outcome], option: str) -> None:
-    code, written, error = run(option)
-    assert (code, written.startswith("usage: "), error) == (0, True, "")
-
-
-def test_a_traceback_of_the_real_command_is_that_of_python(project: Path) -> None:
-    script = project / "script.py"
-    script.write_text("import verifiers\n1 / 0\n")
-    code, written, error = python("-m", "verifiers_compat", str(script), cwd=project)
-    assert (code, written, error.count("File "), error.splitlines()[-1]) == (1, "", 1, "ZeroDivisionError: division by zero")
 
 
 def test_an_interrupt_ends_the_process_as_the_signal_does(project: Path) -> None:

@@ -86,7 +86,7 @@ def _describe(value: Any, depth: int) -> Any:
         fields = {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
         return [type(value).__qualname__, deeper(fields)]
     named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
+    return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
 
 
 def _ends(items: Any) -> list[Any]:

@@ -51,8 +51,9 @@ async def test_a_rollout_may_end_its_sandbox_itself() -> None:
         async def post_rollout(self, state: Any) -> None:
             state["looked"] = state.get("looked", 0) + 1
 
-    state = await rolled_out(Hasty(dataset=ROWS), "done")
-    assert (state["looked"], sandboxes_in_use()) == (1, [])
+    env = Hasty(dataset=ROWS)
+    state = await rolled_out(env, "done")
+    assert (state["looked"], sandboxes_in_use(), env.active_sandboxes) == (1, [], set())
 
 
 async def test_a_rollout_that_was_not_ended_is_torn_down() -> None:
@@ -61,9 +62,3 @@ async def test_a_rollout_that_was_not_ended_is_torn_down() -> None:
     assert env.active_sandboxes == {made.id}
     await env.teardown_sandboxes()
     assert (env.active_sandboxes, sandboxes_in_use()) == (set(), [])
-
-
-async def test_a_rollout_finds_the_client_and_leaves_no_sandbox_to_tear_down() -> None:
-    env = vf.SandboxEnv(dataset=ROWS)
-    state = await rolled_out(env, "done")
-    assert (state["sandbox_client"] is env.sandbox_client, env.active_sandboxes) == (True, set())

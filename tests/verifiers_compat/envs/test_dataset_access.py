@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from datasets import Dataset, concatenate_datasets
+from datasets import concatenate_datasets
 
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
@@ -29,6 +29,7 @@ def test_datasets_are_built_when_asked_for_and_a_seed_shuffles_a_view() -> None:
     assert calls == 0
     shuffled = env.get_dataset(seed=3)
     assert shuffled["example_id"][:] != list(range(20))
+    assert env.get_dataset(seed=3, n=5)["example_id"][:] == env.get_eval_dataset(seed=3, n=5)["example_id"][:] == shuffled["example_id"][:5]
     assert env.get_dataset(n=50)["example_id"][:] == list(range(20))
     assert env.get_dataset(n=2)[1]["info"] == {"key 1": 1}
     assert env.dataset is env.build_dataset()
@@ -56,18 +57,6 @@ async def test_sources_without_an_end_are_played_as_far_as_is_asked_for() -> Non
     assert len((await endless.evaluate(Model(), "m", num_examples=3))["outputs"]) == 3
 
 
-def test_a_seed_shuffles_a_view() -> None:
-    env = single(*({**ROW, "question": str(number)} for number in range(30)))
-    order = env.get_dataset()["question"][:]
-    shuffled = env.get_dataset(seed=1)["question"][:]
-    assert shuffled != order
-    assert env.get_dataset()["question"][:] == order
-    assert env.get_dataset(seed=1)["question"][:] == shuffled
-    assert env.get_dataset(n=3, seed=1)["question"][:] == shuffled[:3]
-    assert env.get_eval_dataset(seed=1)["question"][:] == shuffled
-    assert env.get_eval_dataset()["question"][:] == order
-
-
 async def test_results_of_different_environments_go_into_one_dataset() -> None:
     one = await single({**ROW, "info": {"a": 1}}).evaluate(ScriptedClient(["2"]), "m")
     tool = vf.ToolEnv(tools=[look], dataset=[{"question": "?", "info": {"b": ["x"]}}])
@@ -75,15 +64,6 @@ async def test_results_of_different_environments_go_into_one_dataset() -> None:
     both = concatenate_datasets([vf.Environment.make_dataset(one), vf.Environment.make_dataset(two)])
     assert both["reward"][:] == [1.0, 0.0]
     assert len(both) == 2
-
-
-def test_unknown_arguments_become_attributes_and_datasets_are_there_at_once() -> None:
-    env = vf.SingleTurnEnv(
-        dataset=Dataset.from_list([ROW]), eval_dataset=Dataset.from_list([ROW, ROW]), name="mine", description="what it does", env_id="x"
-    )
-    assert (env.name, env.description, env.env_id) == ("mine", "what it does", "x")
-    assert (len(env.dataset), len(env.eval_dataset)) == (1, 2)
-    assert env.dataset[0]["prompt"] == [{"role": "user", "content": "1 + 1?"}]
 
 
 def test_only_the_split_that_is_played_is_built() -> None:

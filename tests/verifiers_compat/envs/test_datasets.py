@@ -10,42 +10,37 @@ from datasets import Dataset
 
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, single
-from tests.verifiers_compat.models import roles, rolled_out
+from tests.verifiers_compat.models import rolled_out
 from verifiers_compat.envs.datasets import view_of, without_progress_bars
 from vfgym.errors import ConfigurationError
 
-
-def test_question_with_system_prompt_and_few_shot() -> None:
-    shots = [{"role": "user", "content": "0 + 0?"}, {"role": "assistant", "content": "0"}]
-    env = single(system_prompt="Calculate.", few_shot=shots)
-    assert env.get_dataset()[0]["prompt"] == [{"role": "system", "content": "Calculate."}, *shots, {"role": "user", "content": "1 + 1?"}]
+ASKED, SHOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "0"}
+YOURS = {"role": "system", "content": "Yours."}
 
 
-def test_a_prompt_with_its_own_system_message_stays_as_it_is() -> None:
-    prompt = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "hi"}]
-    assert single({"prompt": prompt}, system_prompt="Yours.").get_dataset()[0]["prompt"] == prompt
-    assert roles(single({"prompt": prompt[1:]}, system_prompt="Yours.").get_dataset()[0]["prompt"]) == ["system", "user"]
+@pytest.mark.parametrize("as_dataset", [False, True])
+@pytest.mark.parametrize(
+    ("row", "prompt"),
+    [
+        ({"question": "hi"}, [YOURS, SHOT, ASKED]),
+        ({"prompt": [ASKED], "question": "not asked"}, [YOURS, ASKED]),
+        *(
+            ({"prompt": [{"role": role, "content": "Mine."}, ASKED]}, [{"role": role, "content": "Mine."}, ASKED])
+            for role in ("system", "developer")
+        ),
+    ],
+)
+def test_a_question_gets_system_prompt_and_few_shot_and_a_prompt_what_it_lacks(row: dict[str, Any], prompt: Any, as_dataset: bool) -> None:
+    rows = Dataset.from_list([row]) if as_dataset else [row]
+    shown = vf.SingleTurnEnv(dataset=rows, system_prompt="Yours.", few_shot=[SHOT]).get_dataset()[0]
+    assert (shown["prompt"], shown.get("question")) == (prompt, row.get("question"))
 
 
-def test_a_string_example_id_column_is_renamed_and_rows_are_numbered() -> None:
+def test_ids_that_are_numbers_are_kept_others_renamed_and_those_of_environments_dropped() -> None:
     dataset = single({**ROW, "example_id": "x7"}, {**ROW, "example_id": "x9"}).get_dataset()
-    assert dataset["src_id"][:] == ["x7", "x9"]
-    assert dataset["example_id"][:] == [0, 1]
-
-
-def test_an_integer_example_id_column_is_kept() -> None:
+    assert (dataset["src_id"][:], dataset["example_id"][:]) == (["x7", "x9"], [0, 1])
     assert single({**ROW, "example_id": 7}, {**ROW, "example_id": 3}).get_dataset()["example_id"][:] == [7, 3]
-
-
-def test_an_env_id_column_is_dropped() -> None:
     assert "env_id" not in single({**ROW, "env_id": "x"}).get_dataset().column_names
-
-
-def test_a_prompt_column_leaves_question_and_few_shot_aside() -> None:
-    prompt = [{"role": "user", "content": "the prompt"}]
-    env = single({"prompt": prompt, "question": "the question"}, few_shot=[{"role": "user", "content": "a shot"}])
-    assert env.get_dataset()[0]["prompt"] == prompt
-    assert env.get_dataset()[0]["question"] == "the question"
 
 
 @pytest.mark.parametrize("row", [{"q": "no question"}, {"prompt": 3}, {"prompt": [{"role": "nobody", "content": "x"}]}])
@@ -60,14 +55,6 @@ async def test_prompts_of_completion_mode_are_plain_strings_in_the_dataset() -> 
         assert env.get_dataset()["prompt"][:] == ["42", "Once upon"]
         state = await rolled_out(env, "a time", row=1)
         assert [(message.role, message.content) for message in state["prompt"]] == [("text", "Once upon")]
-
-
-@pytest.mark.parametrize("role", ["system", "developer"])
-@pytest.mark.parametrize("as_dataset", [False, True])
-def test_a_prompt_with_instructions_of_its_own_is_left_alone_whatever_they_are_called(role: str, as_dataset: bool) -> None:
-    rows = [{"prompt": [{"role": role, "content": "Mine."}, {"role": "user", "content": "hi"}]}]
-    env = vf.SingleTurnEnv(dataset=Dataset.from_list(rows) if as_dataset else rows, system_prompt="Yours.")
-    assert env.get_dataset()[0]["prompt"] == rows[0]["prompt"]
 
 
 @pytest.mark.parametrize(("n", "rows"), [(-1, [0, 1, 2]), (0, [0, 1, 2]), (1, [0]), (9, [0, 1, 2])])

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
-from tests.verifiers_compat.environments import ROW, ROWS, asking, four, look, right, single
+from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
 from tests.verifiers_compat.models import Model, evaluated, rolled_out
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import ModelServer
 from vfgym.testing import ScriptedClient
 
 
@@ -78,29 +77,20 @@ async def test_a_group_of_different_environments(capsys: pytest.CaptureFixture[s
     from verifiers_compat.utils.eval_utils import print_results
 
     calls: list[str] = []
-
-    def build() -> list[dict[str, Any]]:
-        calls.append("built")
-        return [ROW]
-
-    tool = vf.ToolEnv(tools=[look], dataset=build, rubric=vf.Rubric(lambda: 1.0))
-    group = vf.EnvGroup([single(ROW), tool], env_names=["one", "tools"])
+    tool = vf.ToolEnv(tools=[look], dataset=lambda: calls.append("built") or [ROW], rubric=vf.Rubric(lambda: 1.0))
+    both = vf.SingleTurnEnv(dataset=[ROW], eval_dataset=[{"question": "eval?"}])
+    group = vf.EnvGroup([both, tool], env_names=["one", "tools"])
     assert calls == []
     group.set_max_total_completion_tokens(7)
     assert tool.max_total_completion_tokens == 7
     results = await group.evaluate(ScriptedClient(["2"]), "m")
-    assert "total_tool_calls" not in results["outputs"][0]["metrics"]
+    assert [(row["example_id"], row["info"]["env_id"]) for row in group.get_eval_dataset()] == [(0, "one"), (1, "tools")]
+    assert [[tool["name"] for tool in output["tool_defs"]] for output in results["outputs"]] == [[], ["look"]]
+    assert ["total_tool_calls" in output["metrics"] for output in results["outputs"]] == [False, True]
     print_results(results)
     assert "total_tool_calls" in capsys.readouterr().out
     with pytest.raises(ValueError, match="same"):
         vf.EnvGroup([single(), single()], env_names=["same", "same"])
-
-
-async def test_a_child_with_train_rows_only_is_evaluated_too() -> None:
-    both = vf.SingleTurnEnv(dataset=[ROW], eval_dataset=[{"question": "eval?"}])
-    group = vf.EnvGroup([both, single(ROW)], env_names=["both", "train"])
-    assert [row["info"]["env_id"] for row in group.get_eval_dataset()] == ["both", "train"]
-    assert [row["example_id"] for row in group.get_eval_dataset()] == [0, 1]
 
 
 async def test_rows_of_a_child_in_a_group() -> None:
@@ -111,17 +101,6 @@ async def test_rows_of_a_child_in_a_group() -> None:
     several = vf.EnvGroup([child, single()], env_names=["a", "b"])
     with pytest.raises(ValueError, match="a, b"):
         await several.rollout(child.get_dataset()[0], ScriptedClient(["2"]), "m")
-
-
-async def test_each_row_of_a_group_has_the_tools_of_its_environment() -> None:
-    with ModelServer({"m": lambda request: "done"}) as server:
-        tools = vf.ToolEnv(tools=[look], dataset=[{"question": "with tools"}])
-        group = vf.EnvGroup([tools, single({"question": "without"})], env_names=["tools", "none"])
-        outputs = (await group.evaluate(asking(server.openai_url), "m"))["outputs"]
-        offered = {request.body["messages"][-1]["content"]: request.body.get("tools") for request in server.requests}
-    assert offered["with tools"][0]["function"]["name"] == "look"
-    assert offered["without"] is None
-    assert [[tool["name"] for tool in output["tool_defs"]] for output in outputs] == [["look"], []]
 
 
 async def test_a_group_finds_its_environments_by_name_and_gives_zero_for_the_functions_of_the_others() -> None:
@@ -148,11 +127,6 @@ async def test_a_group_finds_its_environments_by_name_and_gives_zero_for_the_fun
     second.rubric.score_rollout = halve
     await group.rubric.score_rollout(state)
     assert (state["reward"], state["metrics"]["of_second"]) == (0.5, 0.5)
-
-
-def test_a_group_takes_map_kwargs_by_position() -> None:
-    env = vf.SingleTurnEnv(dataset=[{"question": "q"}])
-    assert len(vf.EnvGroup([env, env], ["a", "b"], {}).get_dataset()) == 2
 
 
 async def test_a_row_for_no_environment_of_a_group_fails_alone() -> None:

@@ -19,14 +19,8 @@ ROWS = [{"question": "Say yes.", "answer": "yes"}]
 
 
 async def test_cores_and_a_start_command_are_used(engine: Engine) -> None:
-    env = vf.SandboxEnv(
-        docker_image=engine.image,
-        cpu_cores=2,
-        start_command="mkfifo /tmp/up",
-        dataset=ROWS,
-        backend="container",
-        timeout_per_command_seconds=60,
-    )
+    options: dict[str, Any] = {"cpu_cores": 2, "start_command": "mkfifo /tmp/up", "timeout_per_command_seconds": 60}
+    env = vf.SandboxEnv(docker_image=engine.image, dataset=ROWS, backend="container", **options)
     waiting = calling(("bash", {"command": "until [ -p /tmp/up ]; do :; done; echo up"}))
     state = await rolled_out(env, waiting, "done")
     assert texts(state["completion"]) == ["up"]

@@ -10,31 +10,17 @@ import pytest
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, ROWS, WAYS, Talk, look, replacing, right, single
 from tests.verifiers_compat.models import Model, evaluated, response, roles, rolled_out
-from vfgym.testing import ScriptedClient
 
-ENVIRONMENT_HOOKS = (
-    "add_model_response",
-    "add_trajectory_step",
-    "cleanup",
-    "env_response",
-    "get_model_response",
-    "get_prompt_messages",
-    "init_state",
-    "is_completed",
-    "render_completion",
-    "rollout",
-    "run_group",
-    "setup_state",
-)
+HOOKS = "add_model_response add_trajectory_step cleanup env_response get_model_response get_prompt_messages init_state is_completed"
+HOOKS += " render_completion rollout run_group setup_state"
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", ENVIRONMENT_HOOKS)
+@pytest.mark.parametrize("name", HOOKS.split())
 async def test_a_replaced_hook_of_an_environment_is_what_is_called(name: str, way: str) -> None:
     calls: list[str] = []
     rubric = vf.Rubric(lambda completion: float(len(completion)))
-    env = replacing(Talk, name, way, calls, dataset=[ROW], max_turns=2, rubric=rubric)
-    (output,) = await evaluated(env, "1", "2")
+    (output,) = await evaluated(replacing(Talk, name, way, calls, dataset=[ROW], max_turns=2, rubric=rubric), "1", "2")
     assert set(calls) == {name}
     assert (output["error"], output["reward"], output["stop_condition"]) == (None, 3.0, "max_turns_reached")
     assert roles(output["completion"]) == ["assistant", "user", "assistant"]
@@ -114,21 +100,12 @@ async def test_hooks_of_environments_and_rubrics_can_be_made_tasks_of() -> None:
     assert await asyncio.create_task(env.setup_state(state)) in (None, state)
     assert roles(await asyncio.create_task(env.get_prompt_messages(state))) == ["user", "assistant", "user"]
     assert await asyncio.create_task(env.is_completed(state))
-    for begun in (
-        env.add_trajectory_step(state, state["trajectory"][0]),
-        env.render_completion(state),
-        env.cleanup(state),
-        rubric.cleanup(state),
-        group.cleanup(state),
-        rubric.teardown(),
-        group.teardown(),
-        vf.Rubric().cleanup(state),
-        vf.Rubric().teardown(),
-        group.score_rollout(state),
-        group.score_group([state]),
-    ):
-        assert await asyncio.create_task(begun) is None
-    assert ran == ["cleanup", "cleanup", "teardown", "teardown"]
+    begun = [env.add_trajectory_step(state, state["trajectory"][0]), env.render_completion(state), env.cleanup(state)]
+    for each in (rubric, group, vf.Rubric()):
+        begun += [each.cleanup(state), each.teardown()]
+    for each in (*begun, group.score_rollout(state), group.score_group([state])):
+        assert await asyncio.create_task(each) is None
+    assert ran == ["cleanup", "teardown", "cleanup", "teardown"]
 
 
 async def test_a_state_made_by_hand_can_be_asked_whether_it_is_completed() -> None:
@@ -136,23 +113,19 @@ async def test_a_state_made_by_hand_can_be_asked_whether_it_is_completed() -> No
         return vf.State(trajectory=list(steps), prompt=[], timing=vf.RolloutTiming())
 
     step = {"prompt": [], "completion": [vf.AssistantMessage(content="done")], "is_truncated": True}
-    assert not await Talk(dataset=[ROW], max_turns=2).is_completed(by_hand())
     limited, called = by_hand(step, step), by_hand(step)
+    assert not await Talk(dataset=[ROW], max_turns=2).is_completed(by_hand())
     assert await Talk(dataset=[ROW], max_turns=2).is_completed(limited)
     assert await vf.ToolEnv(dataset=[ROW], tools=[look]).is_completed(called)
-    assert (limited["stop_condition"], limited["is_truncated"]) == ("max_turns_reached", True)
-    assert called["stop_condition"] == "no_tools_called"
+    assert (limited["stop_condition"], limited["is_truncated"], called["stop_condition"]) == ("max_turns_reached", True, "no_tools_called")
 
 
 async def test_a_turn_of_a_loop_written_by_hand_is_recorded_by_an_async_hook_too() -> None:
-    class ByHand(vf.MultiTurnEnv):
+    class ByHand(Talk):
         async def add_trajectory_step(self, state: vf.State, trajectory_step: Any) -> None:
             await asyncio.sleep(0)
             trajectory_step["extras"]["noted"] = True
             state["trajectory"].append(trajectory_step)
-
-        async def env_response(self, messages: vf.Messages, state: vf.State) -> Any:
-            return []
 
     env = ByHand(dataset=ROWS)
     state = await env.init_state(env.get_dataset()[0], Model(), "m")
@@ -166,7 +139,7 @@ class Scripted(Talk):
 
     async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
         if messages[-1]["content"] == "tool error":
-            raise vf.ToolError("broken")
+            raise vf.ToolError("broken") from ValueError("deep")
         return await super().env_response(messages, state, **kwargs)
 
 
@@ -198,36 +171,11 @@ async def test_a_timeout_keeps_what_was_said_and_whether_an_earlier_turn_was_cut
     client = Model(lambda number, state: hang() if number else response("first", finish_reason=finish_reason))
     state = await env.rollout(env.get_dataset()[0], client, "m")
     assert (state["stop_condition"], state["timed_out"], state["error"]) == ("timeout_reached", True, None)
-    assert (state["is_completed"], state["is_truncated"]) == (True, is_truncated)
-    assert state["completion"][0]["content"] == "first"
-
-
-@pytest.mark.parametrize(
-    ("limit", "lengths", "overlong", "is_truncated"),
-    [(None, (3, 4), False, False), (7, (3, 4), False, False), (5, (3, 2), False, True), (3, (3, 0), False, True), (2, (2, 0), True, True)],
-)
-async def test_max_seq_len_cuts_the_token_data(limit: int | None, lengths: tuple[int, int], overlong: bool, is_truncated: bool) -> None:
-    state = await rolled_out(single(max_seq_len=limit), response("the whole text", tokens=(3, 4)))
-    (step,) = state["trajectory"]
-    tokens = step["tokens"]
-    assert (len(tokens["prompt_ids"]), len(tokens["completion_ids"])) == lengths
-    assert (len(tokens["prompt_mask"]), len(tokens["completion_mask"]), len(tokens["completion_logprobs"])) == (*lengths, lengths[1])
-    assert set(tokens["prompt_mask"]) <= {0}
-    assert set(tokens["completion_mask"]) <= {1}
-    assert (tokens["overlong_prompt"], tokens["is_truncated"]) == (overlong, is_truncated)
-    assert step["is_truncated"] is state["is_truncated"] is is_truncated
-    assert state["completion"][-1]["content"] == "the whole text"
-    assert "tokens" not in state["completion"][-1]
-    assert state["stop_condition"] == "max_turns_reached"
+    assert (state["is_completed"], state["is_truncated"], state["completion"][0]["content"]) == (True, is_truncated, "first")
 
 
 async def test_a_rollout_with_an_error_is_scored_all_the_same() -> None:
-    class Breaks(vf.MultiTurnEnv):
-        async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
-            raise vf.ToolError("broken") from ValueError("deep")
-
-    env = Breaks(dataset=[ROW], rubric=vf.Rubric(lambda: 1.0))
-    results = await env.evaluate(ScriptedClient(["x"]), "m")
+    results = await Scripted(dataset=[ROW], rubric=vf.Rubric(lambda: 1.0)).evaluate(Model(lambda *_: "tool error"), "m")
     (output,) = results["outputs"]
     assert (output["reward"], results["metadata"]["avg_error"]) == (1.0, 1.0)
     assert output["error"]["error_chain_str"] == output["long_error_chain"] == "ToolError -> ValueError"

@@ -7,20 +7,9 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
+from tests.verifiers_compat.environments import Score
 from tests.verifiers_compat.models import Model
 from vfgym.errors import ConfigurationError
-
-
-class Score:
-    """A game that ends with its second move and shows what was scored."""
-
-    def reset(self, seed: int) -> Any:
-        self.moves, self.seed = 0, seed
-        return seed, {}
-
-    def step(self, action: str) -> Any:
-        self.moves += 1
-        return self.moves, 1.0, self.moves == 2, False, {}
 
 
 def test_rows_of_games_are_numbered_like_those_of_any_dataset() -> None:

@@ -39,9 +39,7 @@ def test_a_package_with_a_model_of_its_own_is_evaluated_and_stepped(package: Pac
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "package",
-    [*PACKAGES, *(each for each in MORE if each.env_id not in ("fix-harbor", "word-tower"))],
-    ids=lambda package: package.env_id,
+    "package", [*PACKAGES, *(each for each in MORE if each.env_id not in ("fix-harbor", "word-tower"))], ids=lambda package: package.env_id
 )
 def test_a_published_package_is_installed_evaluated_and_stepped(package: Package, folder: Path) -> None:
     python = make_environment(folder / "venv")

@@ -12,9 +12,8 @@ import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.harbor_tasks import CHECK, make_task
 from tests.models import Recording
+from tests.verifiers_compat.v1.playing import OFFLINE
 from vfgym.messages import AssistantMessage, ToolCall
-
-OFFLINE = {"network_access": False}
 
 
 async def test_a_command_may_run_without_a_sandbox() -> None:

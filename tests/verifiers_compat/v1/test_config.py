@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 import verifiers_compat.v1 as vf
+from tests.verifiers_compat.v1.configurations import Deeper, Level, MyEnv, Other, Style
 from vfgym.errors import ConfigurationError
 
 
@@ -29,37 +29,6 @@ def test_references_are_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         vf.Taskset(config={"source": "v1_refs:loads"}).rows()
     with pytest.raises(ConfigurationError, match="function"):
         vf.Harness(config={"program": "v1_refs:PROMPT"})
-
-
-class Level(vf.TasksetConfig):
-    level: int = 1
-    options: dict[str, Any] = {}
-    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
-
-    @model_validator(mode="after")
-    def _check(self) -> Level:
-        if self.level < 0:
-            raise ValueError("levels are counted from 0")
-        return self
-
-
-class Deeper(Level):
-    depth: int = 1
-
-
-class Other(vf.TasksetConfig):
-    level: int = 7
-    colour: str = "red"
-
-
-class Style(vf.HarnessConfig):
-    style: Literal["plain", "loud"] = "plain"
-
-
-class MyEnv(vf.EnvConfig):
-    taskset: Level = Level(level=2, options={"a": 1, "b": {"x": 1}})
-    harness: Style | None = None
-    split: str = "train"
 
 
 def test_what_is_more_explicit_wins_all_the_way_down() -> None:

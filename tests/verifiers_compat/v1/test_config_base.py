@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 import verifiers_compat.v1 as vf
+from tests.verifiers_compat.v1.configurations import Level, Levels, MyEnv, Other, Style
 from vfgym.errors import ConfigurationError
-
-
-class Level(vf.TasksetConfig):
-    level: int = 1
-    options: dict[str, Any] = {}
-    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
-
-    @model_validator(mode="after")
-    def _check(self) -> Level:
-        if self.level < 0:
-            raise ValueError("levels are counted from 0")
-        return self
-
-
-class Other(vf.TasksetConfig):
-    level: int = 7
-    colour: str = "red"
-
-
-class Style(vf.HarnessConfig):
-    style: Literal["plain", "loud"] = "plain"
-
-
-class MyEnv(vf.EnvConfig):
-    taskset: Level = Level(level=2, options={"a": 1, "b": {"x": 1}})
-    harness: Style | None = None
-    split: str = "train"
-
-
-class Levels(vf.Taskset):
-    config_type = Level
 
 
 def test_a_configuration_gives_what_was_set_in_it_and_the_class_has() -> None:
@@ -76,18 +45,6 @@ def test_arguments_are_checked_as_fields_and_leave_the_given_configuration_alone
     assert config.sampling_args == {"extra_body": {"a": 1}}
     with pytest.raises(ConfigurationError, match="an argument does not fit HarnessConfig: max_turns: Input should be a valid integer"):
         vf.Harness(max_turns="many")  # type: ignore[arg-type]
-
-
-def test_a_frozen_configuration_is_kept_too() -> None:
-    class Frozen(vf.TasksetConfig, frozen=True):
-        level: int = 1
-
-    class Cold(vf.Taskset):
-        config_type = Frozen
-
-    config = Frozen(level=3)
-    assert Cold([{"question": "?"}], config=config).config.model_fields_set == {"level", "source"}
-    assert config.model_fields_set == {"level"}
 
 
 @pytest.fixture
@@ -143,14 +100,10 @@ def test_the_schema_has_a_line_for_each_field() -> None:
 
 
 def test_fields_win_over_the_configuration_they_start_from() -> None:
-    base = vf.HarnessConfig(max_turns=3, model="a")
-    assert vf.HarnessConfig.from_config(base, model="b").model_dump(include={"max_turns", "model"}) == {"max_turns": 3, "model": "b"}
-    assert vf.HarnessConfig.from_config({"model": "a"}, model=None).model == "a"
-    assert vf.HarnessConfig().max_turns == 10
-
-
-def test_a_field_of_0_and_an_empty_text_win_too() -> None:
+    """Those of 0 and an empty text, too."""
     base = vf.HarnessConfig(max_turns=3, model="a", sampling_args={"top_p": 1.0})
     config = vf.HarnessConfig(base, max_turns=0, model="", sampling_args={})
     assert (config.max_turns, config.model, config.sampling_args) == (0, "", {})
-    assert vf.HarnessConfig(base, max_turns=None).max_turns == 3
+    assert (vf.HarnessConfig(base, max_turns=None).max_turns, vf.HarnessConfig().max_turns) == (3, 10)
+    config = vf.HarnessConfig.from_config(base, model="b")
+    assert (config.max_turns, config.model, vf.HarnessConfig.from_config({"model": "a"}, model=None).model) == (3, "b", "a")

@@ -9,9 +9,8 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import Failing
+from tests.verifiers_compat.v1.playing import ROWS, best
 from vfgym.testing import ScriptedClient
-
-ROWS = [{"question": "2 + 2?", "answer": "4"}, {"question": "3 + 3?", "answer": "6"}]
 
 
 def broken(task: vf.Task, state: vf.State) -> float:
@@ -40,26 +39,19 @@ async def test_what_fails_after_the_error_of_a_rollout_is_noted_beside_it(caplog
     assert (state["error"]["error"], state["metrics_errors"].keys()) == ("ToolError", {"broken"})
 
 
-async def test_rows_have_the_first_error_and_the_later_ones() -> None:
-    env = vf.Env(vf.Taskset(ROWS, rewards=[broken]), vf.Harness(failing_program))
-    rows = (await env.evaluate(ScriptedClient(["x"]), "m"))["outputs"]
-    assert [row["error"]["error"] for row in rows] == ["ToolError"] * 2
-    assert [row["metrics_errors"] for row in rows] == [{"broken": "ZeroDivisionError('mine')"}] * 2
-
-
 @pytest.mark.parametrize("name", ["updates", "metrics", "rewards"])
 async def test_what_fails_first_is_the_error_of_its_rollout_and_of_no_other(name: str) -> None:
     """Documented: it goes through. From `Harness.run` it does; in a run of many rollouts it ends its own alone."""
 
     def sometimes(task: vf.Task, state: vf.State) -> float:
-        return broken(task, state) if task["answer"] == "4" else 1.0
+        return broken(task, state) if task["answer"] == "0" else 1.0
 
     lists: dict[str, Any] = {name: [sometimes]}
     with pytest.raises(ZeroDivisionError):
-        await vf.Harness(client=ScriptedClient(["x"]), model="m", **lists).run({"prompt": "go", "answer": "4"})
-    rows = (await vf.Env(vf.Taskset(ROWS, **lists)).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
-    assert [row["error"] and row["error"]["error"] for row in rows] == ["ZeroDivisionError", None]
-    assert [row["completion"][-1]["content"] for row in rows] == ["x", "x"]
+        await vf.Harness(client=ScriptedClient(["x"]), model="m", **lists).run({"prompt": "go", "answer": "0"})
+    rows = (await vf.Env(vf.Taskset(ROWS[:2], **lists)).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    told = [(row["error"] and row["error"]["error"], row["completion"][-1]["content"]) for row in rows]
+    assert told == [("ZeroDivisionError", "x"), (None, "x")]
 
 
 async def test_an_overlong_prompt_is_no_error_so_that_of_a_signal_is_the_first() -> None:
@@ -110,9 +102,6 @@ async def test_a_failed_rollout_whose_state_has_no_json_form_keeps_its_error() -
     async def program(state: vf.State) -> None:
         state["handle"] = object()
         raise vf.ToolError("the first")
-
-    def best(tasks: Any, states: Any) -> list[float]:
-        return [1.0] * len(states)
 
     state = await vf.Harness(program).run({"prompt": "go"})
     assert (state["error"]["error"], state.running) == ("ToolError", None)

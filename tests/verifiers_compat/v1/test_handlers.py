@@ -7,28 +7,10 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.verifiers_compat.v1.playing import harness
 from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.handlers import make_listed, run_all
 from vfgym.errors import ConfigurationError
-from vfgym.testing import ScriptedClient
-
-
-def get(key: str) -> str:
-    """Return a value."""
-    return f"value of {key}"
-
-
-def fail() -> str:
-    """Raise an error."""
-    raise LookupError("no such thing")
-
-
-def harness(*answers: Any, **kwargs: Any) -> vf.Harness:
-    return vf.Harness(client=ScriptedClient(answers), model="m", **kwargs)
-
-
-def contents(state: vf.State, role: str) -> list[Any]:
-    return [message["content"] for message in state["completion"] if message["role"] == role]
 
 
 @pytest.mark.parametrize(
@@ -58,35 +40,6 @@ async def test_a_failing_cleanup_is_recorded_and_stops_nothing() -> None:
     state = await harness("x", cleanups=[a, b]).run({"prompt": "go"})
     assert log == ["b"]
     assert "ZeroDivisionError" in state["cleanup_errors"]["a"]
-
-
-async def test_a_function_that_is_listed_keeps_what_its_mark_says_and_the_list_may_say_otherwise() -> None:
-    """Weight, stage and priority of a decorated function; the mark of another kind says nothing about this one."""
-    order: list[str] = []
-
-    @vf.metric
-    @vf.reward(weight=3.0, priority=-5)
-    def late(task: Any, state: Any) -> float:
-        order.append("late")
-        return 1.0
-
-    @vf.reward(weight=0.5, stage="group")
-    def together(states: Any) -> list[float]:
-        return [1.0] * len(states)
-
-    @vf.reward(priority=7)
-    def soon(task: Any, state: Any) -> float:
-        order.append("soon")
-        return 10.0
-
-    player = harness("x", rewards=[late, soon, together])
-    assert player.requires_group_rollouts
-    state = await player.run({"prompt": "go"})
-    assert (state["reward"], order) == (13.0, ["soon", "late"])
-    order.clear()
-    changed = harness("x", rewards=[{"fn": late, "weight": 2.0, "priority": 9}, {"fn": soon, "weight": 1.0}])
-    assert not changed.requires_group_rollouts
-    assert ((await changed.run({"prompt": "go"}))["reward"], order) == (12.0, ["late", "soon"])
 
 
 def test_the_names_of_a_group_make_a_handler_of_groups() -> None:

@@ -9,11 +9,9 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.agent_programs import LIBRARY, needs_sandbox
 from tests.harbor_tasks import make_task, make_tasks
+from tests.verifiers_compat.v1.playing import OFFLINE
 from vfgym import sandboxes
 from vfgym.testing import ScriptedClient
-
-OFFLINE = {"network_access": False}
-
 
 without_engine = pytest.mark.skipif(sandboxes.backends()["container"].probe().works, reason="a container engine builds the images of tasks")
 

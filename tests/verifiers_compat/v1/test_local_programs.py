@@ -35,18 +35,6 @@ async def test_what_a_program_returns_is_merged() -> None:
         await vf.Harness(wrong).run({})
 
 
-async def test_a_program_calls_the_tools_of_the_rollout() -> None:
-    def add(a: int, b: int, task: vf.Task) -> int:
-        """Add two numbers."""
-        return a + b + int(task["answer"])
-
-    async def program(state: vf.State) -> dict[str, Any]:
-        return {"sum": await state.get_tools()["add"](a=1, b=2)}
-
-    state = await vf.Harness(program, toolsets=[add]).run({"prompt": "go", "answer": "3"})
-    assert state["sum"] == 6
-
-
 PARENT = """
 import os, signal, socket, subprocess, sys
 

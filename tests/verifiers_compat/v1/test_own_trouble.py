@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.models import calling
+from tests.verifiers_compat.v1.playing import ROWS
 from vfgym import aevaluate
-from vfgym.messages import AssistantMessage, ToolCall
 from vfgym.testing import ScriptedClient
 
-ROWS = [{"question": f"{i} + {i}?", "answer": str(2 * i)} for i in range(3)]
 BAD = "2"
 """The answer of the task whose rollout has the trouble."""
-CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "use", "{}")])
+CALL = calling(("use", {}))
 ERRORS: list[type[BaseException]] = [SystemExit, asyncio.CancelledError]
 
 
@@ -78,17 +78,9 @@ async def test_it_is_the_error_of_its_rollout(where: str, error: type[BaseExcept
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("error", ERRORS)
-async def test_a_cleanup_handler_that_raises_it_stops_nothing(error: type[BaseException], is_async: bool) -> None:
-    env = made("cleanups", error, is_async=is_async)
-    rows = (await env.evaluate(ScriptedClient(["x"]), "m", state_columns=["cleanup_errors"]))["outputs"]
-    assert [row["error"] for row in rows] == [None] * 3
-    assert [bool(row["cleanup_errors"]) for row in rows] == [False, True, False]
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("error", ERRORS)
-async def test_what_a_tool_raises_is_told_to_the_model(error: type[BaseException], is_async: bool) -> None:
-    env = made("tool", error, is_async=is_async)
-    rows = (await env.evaluate(ScriptedClient([CALL, "x"]), "m"))["outputs"]
-    assert [row["error"] for row in rows] == [None] * 3
-    assert [error.__name__ in row["completion"][1]["content"] for row in rows] == [False, True, False]
+async def test_of_a_cleanup_handler_or_a_tool_it_stops_nothing_and_is_told(error: type[BaseException], is_async: bool) -> None:
+    rows = (await made("cleanups", error, is_async=is_async).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    assert [(row["error"], bool(row.get("cleanup_errors"))) for row in rows] == [(None, False), (None, True), (None, False)]
+    rows = (await made("tool", error, is_async=is_async).evaluate(ScriptedClient([CALL, "x"]), "m"))["outputs"]
+    told = [(row["error"], error.__name__ in row["completion"][1]["content"]) for row in rows]
+    assert told == [(None, False), (None, True), (None, False)]

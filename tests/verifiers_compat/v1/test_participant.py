@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field, model_validator
 
 import verifiers_compat.v1 as vf
+from tests.verifiers_compat.v1.configurations import Deeper, Level, Levels, Other
+from tests.verifiers_compat.v1.playing import add, harness, sub
 from vfgym.errors import ConfigurationError
-from vfgym.testing import ScriptedClient
-
-
-class Level(vf.TasksetConfig):
-    level: int = 1
-    options: dict[str, Any] = {}
-    run_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
-
-    @model_validator(mode="after")
-    def _check(self) -> Level:
-        if self.level < 0:
-            raise ValueError("levels are counted from 0")
-        return self
-
-
-class Deeper(Level):
-    depth: int = 1
-
-
-class Other(vf.TasksetConfig):
-    level: int = 7
-    colour: str = "red"
-
-
-class Levels(vf.Taskset):
-    config_type = Level
 
 
 def test_fields_that_were_never_set_are_kept_too() -> None:
@@ -68,13 +42,6 @@ def test_config_type_has_to_be_derived_from_that_of_the_base(wrong: Any) -> None
         type("Wrong", (vf.Taskset,), {"config_type": wrong})
 
 
-def test_a_configuration_may_keep_turns_out_of_the_trajectory() -> None:
-    def keep(step: Any, state: Any) -> bool:
-        return False
-
-    assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep  # type: ignore[comparison-overlap]
-
-
 async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
     seen: list[str] = []
 
@@ -87,25 +54,24 @@ async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
         return handle
 
     names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups", "teardowns")
-    harness = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
-    await harness.run({"prompt": "?"})
-    await harness.teardown()
+    player = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
+    await player.run({"prompt": "?"})
+    await player.teardown()
     assert list(dict.fromkeys(seen)) == list(names)
-
-
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-def sub(a: int, b: int) -> int:
-    """Subtract a number."""
-    return a - b
+    keep = lambda step, state: False  # noqa: E731
+    assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep
 
 
 def test_toolsets_of_any_form_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     taskset = vf.Taskset([])
-    for toolset in (add, [sub], vf.Toolset([add]), vf.ToolsetConfig(tools=[sub]), {"named": [add]}, f"{__name__}:sub"):
+    for toolset in (
+        add,
+        [sub],
+        vf.Toolset([add]),
+        vf.ToolsetConfig(tools=[sub]),
+        {"named": [add]},
+        "tests.verifiers_compat.v1.playing:sub",
+    ):
         taskset.add_toolset(toolset)
     assert [each.tool_names for each in taskset.toolsets] == [["add"], ["sub"], ["add"], ["sub"], ["sub"]]
     assert list(taskset.named_toolsets) == ["named"]
@@ -121,10 +87,10 @@ async def test_the_handlers_of_a_toolset_that_is_added_run() -> None:
     def look(task: Any, state: Any) -> None:
         seen.append("looked")
 
-    harness = vf.Harness(client=ScriptedClient(["x"]), model="m")
-    await harness.run({"prompt": "?"})
-    harness.add_toolset(vf.Toolset([add], setups=[look]))
-    await harness.run({"prompt": "?"})
+    player = harness("x")
+    await player.run({"prompt": "?"})
+    player.add_toolset(vf.Toolset([add], setups=[look]))
+    await player.run({"prompt": "?"})
     assert seen == ["looked"]
 
 

@@ -41,13 +41,6 @@ async def test_a_command_as_text_and_arguments_of_the_task() -> None:
     assert state["completion"][0]["content"] == "['a', 'b c']"
 
 
-async def test_a_command_that_fails_is_an_infra_error() -> None:
-    state = await vf.Harness({"command": [sys.executable, "-c", "import sys; sys.exit('oh no')"]}, model="m").run({})
-    assert (state["stop_condition"], state["error"]["error"]) == ("has_error", "InfraError")
-    assert "oh no" in state["error"]["error_chain_repr"]
-    assert state["command"]["returncode"] == 1
-
-
 class Commanding(vf.Harness):
     """A harness with a name of its own."""
 

@@ -33,12 +33,7 @@ def test_what_is_no_program_is_refused(program: Any, says: str) -> None:
 
 @pytest.mark.parametrize(
     ("own", "says"),
-    [
-        ({"fils": {}}, "fils"),
-        ({"files": {"a": "b"}}, "needs a sandbox"),
-        ({"args": ["a"]}, "no use"),
-        ({"bindings": {"key": 1}}, "both"),
-    ],
+    [({"fils": {}}, "fils"), ({"files": {"a": "b"}}, "needs a sandbox"), ({"args": ["a"]}, "no use"), ({"bindings": {"key": 1}}, "both")],
 )
 async def test_a_task_that_asks_too_much_of_a_program_is_refused(own: dict[str, Any], says: str) -> None:
     async def program(state: vf.State, key: Any) -> None:

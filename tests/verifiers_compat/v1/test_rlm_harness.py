@@ -10,9 +10,7 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder
-
-OFFLINE = {"network_access": False}
-
+from tests.verifiers_compat.v1.playing import OFFLINE
 
 BUILD = """
 import zipfile

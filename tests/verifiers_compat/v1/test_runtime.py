@@ -1,27 +1,33 @@
-"""The model of a running rollout, as programs reach it over HTTP with real SDKs."""
+"""The model of a running rollout, as programs reach it over HTTP with real SDKs. (`tests/interception` has what each API can say.)"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from typing import Any
 
+import aiohttp
 import openai
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import Failing, Mute, Recording
-from vfgym.clients import Client, ClientConfig
+from tests.models import Failing, Mute, Recording, calling
+from tests.verifiers_compat.models import roles
+from tests.verifiers_compat.v1.playing import harness
+from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError
-from vfgym.messages import AssistantMessage, Response, ToolCall
 from vfgym.model_server import ModelServer
-from vfgym.testing import ScriptedClient
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}
-
-
-CALL = AssistantMessage(None, tool_calls=[ToolCall("c1", "add", '{"a": 1}')])
+CALL = calling(("add", {"a": 1}))
+GO: dict[str, Any] = {"model": "any", "messages": [{"role": "user", "content": "go"}]}
+ASKS: dict[str, Any] = {
+    "chat": lambda client, **more: client.chat.completions.create(**GO, **more),
+    "completions": lambda client, **more: client.completions.create(model="m", prompt="go", **more),
+    "responses": lambda client, **more: client.responses.create(model="m", input="go", **more),
+    "messages": lambda client, **more: client.messages.create(**GO, max_tokens=9, **more),
+}
+"""How an SDK asks, by the name of the API."""
 
 
 async def test_an_async_program_asks_through_the_openai_sdk() -> None:
@@ -39,76 +45,42 @@ async def test_an_async_program_asks_through_the_openai_sdk() -> None:
     client = Recording([CALL, "done ✓"])
     state = await vf.Harness(program, client=client, model="m", sampling_args={"temperature": 1.0}).run({"prompt": "go"})
     assert (state["said"], state["stop_condition"], state["num_model_requests"]) == ("done ✓", "program_completed", 2)
-    assert [message["role"] for message in state["completion"]] == ["assistant", "tool", "assistant"]
-    assert client.asked[0]["model"] == "m"
-    assert client.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
-    assert [tool.name for tool in client.asked[0]["tools"]] == ["add"]
-    assert client.asked[1]["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c1"}
+    assert roles(state["completion"]) == ["assistant", "tool", "assistant"]
+    first, second = client.asked
+    assert (first["model"], first["sampling_args"]) == ("m", {"temperature": 1.0, "max_tokens": 7})
+    assert [tool.name for tool in first["tools"]] == ["add"]
+    assert second["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c0"}
 
 
 async def test_a_plain_program_may_use_a_synchronous_client() -> None:
     def program(task: vf.Task, state: vf.State) -> None:
-        client = state.get_client("messages", sync=True)
-        messages: list[Any] = [{"role": "user", "content": "go"}]
         tools: Any = [{"name": "add", "description": "Add.", "input_schema": TOOL}]
-        choice: Any = {"type": "any"}
-        first = client.messages.create(model="any", max_tokens=9, system="be kind", messages=messages, tools=tools, tool_choice=choice)
-        block = next(block for block in first.content if block.type == "tool_use")
-        assert (block.name, block.input, first.stop_reason) == ("add", {"a": 1}, "tool_use")
-        messages += [
-            {"role": "assistant", "content": [block.model_dump(include={"type", "id", "name", "input"})]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": block.id, "content": "2"}]},
-        ]
-        second = client.messages.create(model="any", max_tokens=9, messages=messages)
-        state["said"] = second.content[0].text
+        said = ASKS["messages"](state.get_client("messages", sync=True), system="be kind", tools=tools, tool_choice={"type": "any"})
+        state["said"] = said.content[-1].input
 
-    client = Recording([CALL, "done"])
+    client = Recording([CALL])
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
-    assert state["said"] == "done"
-    assert [message["role"] for message in client.asked[0]["prompt"]] == ["system", "user"]
+    assert (state["said"], roles(client.asked[0]["prompt"])) == ({"a": 1}, ["system", "user"])
     assert client.asked[0]["sampling_args"] == {"max_tokens": 9, "tool_choice": "required"}
-    assert client.asked[1]["prompt"][-1] == {"role": "tool", "content": "2", "tool_call_id": "c1"}
-
-
-async def test_answers_can_be_streamed() -> None:
-    async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
-        chat, texts = state.get_client(), []
-        async for chunk in await chat.chat.completions.create(model="x", messages=[{"role": "user", "content": "go"}], stream=True):
-            texts += [choice.delta.content or "" for choice in chunk.choices]
-        completion = await state.get_client("completions").completions.create(model="x", prompt="go")
-        claude = state.get_client("anthropic_messages")
-        async with claude.messages.stream(model="x", max_tokens=9, messages=[{"role": "user", "content": "go"}]) as stream:
-            final = await stream.get_final_message()
-        return {"chat": "".join(texts), "text": completion.choices[0].text, "call": final.content[-1].input}
-
-    state = await vf.Harness(program, client=ScriptedClient(["one", "two", CALL]), model="m").run({"prompt": "go"})
-    assert (state["chat"], state["text"], state["call"]) == ("one", "two", {"a": 1})
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 @pytest.mark.parametrize(("error", "stop"), [(vf.ModelError("down"), "has_error"), (vf.OverlongPromptError("too long"), "prompt_too_long")])
 async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exception, stop: str, api: str) -> None:
-    """Streamed or not: the SDK is told before a stream begins."""
-    messages: Any = [{"role": "user", "content": "go"}]
+    """It keeps its own cause, and the SDK is told before a stream begins."""
+    error.__cause__ = TimeoutError("no answer")
     told: list[Any] = []
 
     async def program(state: vf.State) -> None:
-        client = state.get_client(api)
-        asks = {
-            "chat": lambda: client.chat.completions.create(model="m", messages=messages, stream=True),
-            "responses": lambda: client.responses.create(model="m", input="go", stream=True),
-            "messages": lambda: client.messages.create(model="m", max_tokens=9, messages=messages, stream=True),
-        }
         try:
-            await asks[api]()
+            await ASKS[api](state.get_client(api), stream=True)
         except Exception as raised:
             told.append(getattr(raised, "status_code", None))
             raise
 
     state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
-    assert state["stop_condition"] == stop
-    assert (state["error"] or {}).get("error") == ("ModelError" if stop == "has_error" else None)
-    assert told == [424 if stop == "has_error" else 400]
+    assert (state["stop_condition"], told) == (stop, [424 if stop == "has_error" else 400])
+    assert (state["error"] or {}).get("error_chain_str") == ("ModelError -> TimeoutError" if stop == "has_error" else None)
 
 
 async def test_what_a_program_raises() -> None:
@@ -124,110 +96,51 @@ async def test_what_a_program_raises() -> None:
     assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
 
 
-async def test_requests_that_cannot_be_read_are_refused() -> None:
-    answers: list[tuple[int, str]] = []
-
-    async def program(state: vf.State) -> None:
-        import aiohttp
-
-        root = state.get_endpoint_config("messages")["base_url"]
-        async with aiohttp.ClientSession() as session:
-            for path, body in (
-                ("v1/chat/completions", "{"),
-                ("v1/chat/completions", "[]"),
-                ("v1/chat/completions", '{"model": "m"}'),
-                ("v1/chat/completions", '{"messages": [], "n": 2}'),
-                ("v1/messages", '{"messages": [{"role": "user", "content": [{"type": "video"}]}]}'),
-                ("v1/responses", "{}"),
-                ("v1/responses", '{"input": ["go"]}'),
-                ("v1/responses", '{"input": "go", "reasoning": "high"}'),
-                ("v1/responses", '{"input": [{"type": "item_reference", "id": "x"}]}'),
-                ("v1/responses", '{"input": "go", "previous_response_id": "x"}'),
-                ("v1/responses", '{"input": "go", "tools": [{"type": "web_search"}]}'),
-                ("v1/embeddings", "{}"),
-                ("../nobody/v1/messages", "{}"),
-            ):
-                async with session.post(f"{root}/{path}", data=body) as response:
-                    answers.append((response.status, (await response.json())["error"]["type"]))
-
-    await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
-    assert [status for status, _ in answers] == [400] * 11 + [404, 404]
-    assert {kind for _, kind in answers} == {"invalid_request_error", "not_found_error"}
-
-
-async def test_the_endpoint_is_gone_after_the_rollout() -> None:
+async def test_every_name_of_an_api_leads_to_a_client_that_speaks_it() -> None:
+    """With the addresses that verifiers 0.1.14 gives: only that of Anthropic's SDK is without ``/v1``."""
+    kinds = {"chat_completions": ["chat", "openai_chat_completions"], "completions": ["openai_completions"]}
+    kinds |= {"responses": ["openai_responses"], "messages": ["anthropic_messages"]}
     kept: list[Any] = []
 
     async def program(state: vf.State) -> None:
+        for kind, others in kinds.items():
+            owner = "Anthropic" if kind == "messages" else "OpenAI"
+            for name in (kind, *others):
+                clients = [state.get_client(name, sync=sync) for sync in (False, True)]
+                assert [type(client).__name__ for client in clients] == [f"Async{owner}", owner]
+                config = state.get_endpoint_config(name)
+                assert (config["api_client_type"], config["model"]) == (others[-1], "m")
+                assert config["base_url"].endswith("/v1") is ("api_base" in config) is (owner == "OpenAI")
+                kept.extend(clients)
+        for name, says in (("openai_chat_completions_token", "does not speak"), ("renderer", "does not speak"), ("chats", "no API")):
+            with pytest.raises(ValueError, match=says):
+                state.get_client(name)
+        assert not any(client.is_closed() for client in kept)
         kept.append(state.get_endpoint_config())
 
-    await vf.Harness(program, client=ScriptedClient(["x"]), model="m").run({"prompt": "go"})
-    import aiohttp
-
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{kept[0]['base_url']}/chat/completions", json={"messages": []}) as response,
-    ):
+    state = await vf.Harness(program, client=Recording([]), model="m").run({"prompt": "go"})
+    assert state["error"] is None
+    *clients, config = kept
+    assert all(client.is_closed() for client in clients), "with the rollout"
+    async with aiohttp.ClientSession() as session, session.post(f"{config['base_url']}/chat/completions", json=GO) as response:
         assert response.status == 404
 
 
-@pytest.mark.parametrize(
-    ("api", "says"),
-    [
-        ("openai_chat_completions_token", "does not speak"),
-        ("renderer", "does not speak"),
-        ("nemorl_chat_completions", "does not speak"),
-        ("chats", "no API"),
-    ],
-)
-async def test_other_apis_are_refused(api: str, says: str) -> None:
-    async def program(state: vf.State) -> None:
-        state.get_client(api)
-
-    with pytest.raises(ValueError, match=says):
-        await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
-
-
-async def test_many_rollouts_share_one_server() -> None:
-    async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
-        answer = await state.get_client().chat.completions.create(model="m", messages=[{"role": "user", "content": task["question"]}])
-        return {"said": answer.choices[0].message.content}
-
-    class Echo(Client):
-        async def get_response(self, prompt: Any, *args: Any, **kwargs: Any) -> Response:
-            await asyncio.sleep(0)
-            return Response("r", 0, "m", None, AssistantMessage(f"echo {prompt[-1]['content']}"))
-
-    player = vf.Harness(program, client=Echo(), model="m")
-    states = await asyncio.gather(*(player.run({"question": str(number)}) for number in range(5)))
-    assert [state["said"] for state in states] == [f"echo {number}" for number in range(5)]
-    assert json.dumps(states[0])
-
-
-@pytest.mark.parametrize(
-    ("api", "sync"), [("chat", False), ("completions", True), ("responses", False), ("messages", True), ("messages", False)]
-)
+@pytest.mark.parametrize(("api", "sync"), [("chat", False), ("completions", True), ("responses", False), ("messages", True)])
 async def test_a_refused_key_is_told_as_the_provider_tells_it_and_ends_the_rollout_as_what_it_is(api: str, sync: bool) -> None:
     """The program gets 401 or 403 from its SDK; a run of many rollouts ends with the first, as everywhere."""
     told: list[Any] = []
-    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}], "model": "m"}
-    create = {
-        "chat": lambda client: client.chat.completions.create(**asked),
-        "completions": lambda client: client.completions.create(model="m", prompt="go"),
-        "responses": lambda client: client.responses.create(model="m", input="go"),
-        "messages": lambda client: client.messages.create(**asked, max_tokens=9),
-    }[api]
 
     async def program(state: vf.State) -> None:
         try:
-            await create(state.get_client(api))
+            await ASKS[api](state.get_client(api))
         except Exception as error:
             told.append(error)
             raise
 
     def plain_program(state: vf.State) -> None:
         try:
-            create(state.get_client(api, sync=True))
+            ASKS[api](state.get_client(api, sync=True))
         except Exception as error:
             told.append(error)
             raise
@@ -244,27 +157,25 @@ async def test_a_refused_key_is_told_as_the_provider_tells_it_and_ends_the_rollo
                 await vf.Env(vf.Taskset([{"question": "?"}] * 2), vf.Harness(program)).evaluate(client, "echo", max_concurrent=1)
 
 
-async def test_the_model_s_error_keeps_its_own_cause() -> None:
-    """And not that of the SDK, which only heard of it."""
-    error = vf.ModelError("down")
-    error.__cause__ = TimeoutError("no answer")
+async def test_an_exception_of_the_client_is_told_to_the_program_and_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The SDK does not repeat such a request."""
 
-    async def program(state: vf.State) -> None:
-        await state.get_client("responses").responses.create(model="m", input="go")
+    class Broken(Failing):
+        calls = 0
 
-    state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
-    assert state["error"]["error_chain_str"] == "ModelError -> TimeoutError"
+        async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return await super().get_response(*args, **kwargs)
 
+    async def program(state: vf.State) -> dict[str, Any]:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await ASKS["chat"](state.get_client())
+        return {"told": f"{caught.value.status_code}: {caught.value}"}
 
-async def test_the_sdks_clients_are_closed_with_the_rollout() -> None:
-    kept: list[Any] = []
-
-    async def program(state: vf.State) -> None:
-        kept.extend(state.get_client(api, sync=sync) for api in ("chat_completions", "messages") for sync in (False, True))
-        assert not any(client.is_closed() for client in kept)
-
-    await vf.Harness(program, client=ScriptedClient([]), model="m").run({"prompt": "go"})
-    assert [client.is_closed() for client in kept] == [True] * 4
+    client = Broken(ZeroDivisionError("a bug of the client"))
+    state = await vf.Harness(program, client=client, model="m").run({"prompt": "go"})
+    assert (state["told"].startswith("500"), "ZeroDivisionError: a bug of the client" in state["told"], client.calls) == (True, True, 1)
+    assert "a model call of a rollout failed" in caplog.text
 
 
 async def test_a_program_that_waits_for_the_model_is_told_when_its_rollout_is_cancelled() -> None:
@@ -275,7 +186,7 @@ async def test_a_program_that_waits_for_the_model_is_told_when_its_rollout_is_ca
 
     def program(state: vf.State) -> None:
         try:
-            state.get_client(sync=True).chat.completions.create(model="m", messages=[{"role": "user", "content": "go"}])
+            ASKS["chat"](state.get_client(sync=True))
         except Exception as error:
             told.append(error)
             raise
@@ -300,7 +211,3 @@ async def test_the_model_is_reached_over_http_only_while_the_program_runs() -> N
 
     with pytest.raises(ConfigurationError, match="only while the program"):
         await harness("x", rewards=[score]).run({"prompt": "go"})
-
-
-def harness(*answers: Any, **kwargs: Any) -> vf.Harness:
-    return vf.Harness(client=ScriptedClient(answers), model="m", **kwargs)

@@ -9,11 +9,12 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import calling
+from tests.verifiers_compat.models import response
+from tests.verifiers_compat.v1.playing import ROWS, get
 from vfgym import aevaluate
 from vfgym.clients import Client
-from vfgym.messages import Response, ResponseMessage
+from vfgym.messages import Response
 
-ROWS = [{"question": f"{number} + {number}?", "answer": str(2 * number)} for number in range(2)]
 OF_ONE_PLAY = frozenset({"timing", "trajectory_id", "response", "usage", "token_usage", "group_key"})
 """Times, ids, and what a provider says of an answer and nobody who steps can."""
 OF_STEPPING = frozenset({"counted_reward", "env_id", "fingerprint", "return", "seed"})
@@ -24,7 +25,7 @@ def reply(messages: Any) -> Any:
     """Answer as every player here does: look up what is asked, say what was found."""
     last = messages[-1]
     if last["role"] == "user" and "?" in last["content"]:
-        return calling(("look", {"key": last["content"]}))
+        return calling(("get", {"key": last["content"]}))
     return f"answer {last['content']}"
 
 
@@ -32,14 +33,7 @@ class Replying(Client):
     """A model that answers with `reply`."""
 
     async def get_response(self, prompt: Any, model: str, *args: Any, **kwargs: Any) -> Response:
-        said = reply(prompt)
-        fields = {"content": said} if isinstance(said, str) else {"content": None, "tool_calls": said.tool_calls}
-        return Response("id", 0, model, None, ResponseMessage(**fields))
-
-
-def look(key: str) -> str:
-    """Look something up."""
-    return f"value of {key}"
+        return response(reply(prompt))
 
 
 def user(state: vf.State, transcript: list[Any]) -> str | None:
@@ -50,7 +44,7 @@ def user(state: vf.State, transcript: list[Any]) -> str | None:
 async def program(task: vf.Task, state: vf.State) -> dict[str, Any]:
     client, tools = state.get_client("responses"), state.get_tools()
     first = await client.responses.create(model="m", instructions="be kind", input=task["prompt"])
-    found = await tools["look"](key=first.output[0].call_id)
+    found = await tools["get"](key=first.output[0].call_id)
     second = await client.responses.create(model="m", input=found)
     return {"found": found, "said": second.output_text}
 
@@ -125,31 +119,8 @@ async def play_both_ways(make: Any, **options: Any) -> list[list[Any]]:
 
 @pytest.mark.parametrize("name", PLAYERS)
 async def test_stepping_and_generating_give_the_same_states(name: str) -> None:
-    stepped, generated = await play_both_ways(lambda: vf.Env(Tasks(ROWS, toolsets=[look]), Keeping(**PLAYERS[name])))
+    stepped, generated = await play_both_ways(lambda: vf.Env(Tasks(ROWS[:2], toolsets=[get]), Keeping(**PLAYERS[name])))
     assert len(stepped) == 4
     assert stepped == generated
     assert [state["error"] for state in generated] == [None] * 4
     assert all(state["trajectory"] for state in generated[:2])
-
-
-async def test_groups_get_the_same_states_too() -> None:
-    """A group cannot be stepped alone, so a run steps all of its rollouts."""
-
-    class Grouped(Tasks):
-        @vf.update(stage="group")
-        def place(self, tasks: Any, states: Any) -> None:
-            for number, state in enumerate(states):
-                state["place"] = number
-
-        @vf.reward(stage="group")
-        def first(self, tasks: Any, states: Any) -> list[float]:
-            return [float(state["place"] == 0) for state in states]
-
-        @vf.advantage
-        def doubled(self, tasks: Any, states: Any) -> list[float]:
-            return [2 * state["reward"] for state in states]
-
-    stepped, generated = await play_both_ways(lambda: vf.Env(Grouped(ROWS, toolsets=[look]), Keeping()), rollouts_per_example=2)
-    assert len(stepped) == 8
-    assert stepped == generated
-    assert [state["advantage"] for state in generated[:4]] == [5.0, 3.0] * 2

@@ -9,9 +9,7 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import Recording
-
-OFFLINE = {"network_access": False}
-
+from tests.verifiers_compat.v1.playing import OFFLINE, add
 
 PACKAGE = """
 import json, os, urllib.request
@@ -44,11 +42,6 @@ async def returns_all(task, state):
     urllib.request.urlopen(urllib.request.Request(config["base_url"] + "/chat/completions", json.dumps(body).encode()))
     return {**state, "own": 2}
 """
-
-
-def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
 
 
 @pytest.mark.parametrize("is_package", [False, True])

@@ -58,14 +58,6 @@ def test_items_of_ones_own_are_written_and_removed() -> None:
     assert ("a" in state, state.get("a", "none"), state["c"]) == (False, "none", 3)
 
 
-def test_stop_completes_a_state() -> None:
-    state = vf.State.for_task({})
-    state.stop()
-    assert (state["is_completed"], state["stop_condition"], state["done"]) == (True, "state_done", True)
-    state.stop("solved")
-    assert state["stop_condition"] == "solved"
-
-
 def test_a_state_survives_copies_and_pickling() -> None:
     state = vf.State.for_task({"prompt": "hi"})
     state.stop("solved")

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import verifiers_compat.v1 as vf
-from tests.agent_programs import LIBRARY, needs_sandbox
-
-OFFLINE = {"network_access": False}
-
-
-def command(program: str, **options: Any) -> dict[str, Any]:
-    """Return a program that runs Python code in a sandbox, beside a client of the model."""
-    return {"command": ["python3", "agent.py"], "sandbox": OFFLINE, "files": {"agent.py": LIBRARY + program}, **options}
-
-
-def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
-
+from tests.agent_programs import needs_sandbox
+from tests.verifiers_compat.v1.playing import add, command
 
 MCP = """
 import subprocess

@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import calling
+from tests.verifiers_compat.v1.playing import add, read_of, sub
 from vfgym.errors import ConfigurationError
-from vfgym.testing import ScriptedClient
-
-
-async def told(toolsets: Any, *calls: tuple[str, dict[str, Any]], task: dict[str, Any] | None = None) -> list[Any]:
-    """Make the calls in one message and return what the model reads."""
-    player = vf.Harness(client=ScriptedClient([calling(*calls), "done"]), model="m", toolsets=toolsets)
-    state = await player.run({"prompt": "go", **(task or {})})
-    await player.teardown()
-    return [message["content"] for message in state["completion"] if message["role"] == "tool"]
 
 
 async def shown(toolsets: Any, task: dict[str, Any] | None = None) -> list[str]:
@@ -32,27 +23,25 @@ async def shown(toolsets: Any, task: dict[str, Any] | None = None) -> list[str]:
     return names
 
 
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+NAMED = {"plus": [add], "minus": [sub]}
 
 
-def sub(a: int, b: int) -> int:
-    """Subtract a number."""
-    return a - b
-
-
-async def test_visibility() -> None:
-    assert await shown([add, sub]) == ["add", "sub"]
-    assert await shown([vf.Toolset([add, sub], show=["sub"])]) == ["sub"]
-    assert await shown([vf.Toolset([add, sub], hide=["sub"])]) == ["add"]
-    assert await shown([vf.Toolset([add, vf.Toolset([sub])], hide=["sub"])]) == ["add"]
-    assert await shown([add, sub], {"tools": {"show": ["sub"]}}) == ["sub"]
-    assert await shown([add, sub], {"tools": {"hide": ["sub"]}}) == ["add"]
-    named = {"plus": [add], "minus": [sub]}
-    assert await shown(named) == ["add", "sub"]
-    assert await shown(named, {"toolsets": {"show": ["minus"]}}) == ["sub"]
-    assert await shown(named, {"toolsets": {"hide": ["minus"]}}) == ["add"]
+@pytest.mark.parametrize(
+    ("toolsets", "task", "names"),
+    [
+        ([add, sub], {}, ["add", "sub"]),
+        ([vf.Toolset([add, sub], show=["sub"])], {}, ["sub"]),
+        ([vf.Toolset([add, sub], hide=["sub"])], {}, ["add"]),
+        ([vf.Toolset([add, vf.Toolset([sub])], hide=["sub"])], {}, ["add"]),
+        ([add, sub], {"tools": {"show": ["sub"]}}, ["sub"]),
+        ([add, sub], {"tools": {"hide": ["sub"]}}, ["add"]),
+        (NAMED, {}, ["add", "sub"]),
+        (NAMED, {"toolsets": {"show": ["minus"]}}, ["sub"]),
+        (NAMED, {"toolsets": {"hide": ["minus"]}}, ["add"]),
+    ],
+)
+async def test_visibility(toolsets: Any, task: dict[str, Any], names: list[str]) -> None:
+    assert await shown(toolsets, task) == names
 
 
 async def test_a_task_may_bring_a_toolset_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -60,7 +49,7 @@ async def test_a_task_may_bring_a_toolset_of_its_own(monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(tmp_path)
     more = {"toolsets": {"more": {"tools": ["v1_tools:half"]}}}
     assert await shown({"plus": [add]}, more) == ["add", "half"]
-    assert await told({"plus": [add]}, ("half", {"a": 3}), task=more) == ["1.5"]
+    assert await read_of({"plus": [add]}, ("half", {"a": 3}), task=more) == ["1.5"]
 
 
 async def test_names_must_exist_and_be_unique() -> None:
@@ -74,26 +63,6 @@ async def test_names_must_exist_and_be_unique() -> None:
         await shown([add], {"tools": {"show": ["nope"]}})
     with pytest.raises(ConfigurationError, match="nope"):
         await shown({"plus": [add]}, {"toolsets": {"hide": ["nope"]}})
-
-
-async def test_handlers_of_a_toolset_take_part() -> None:
-    log: list[str] = []
-
-    class Logged(vf.Toolset):
-        @vf.setup
-        def begin(self, task: Any, state: Any) -> None:
-            log.append("setup")
-
-        @vf.cleanup
-        def end(self, task: Any, state: Any) -> None:
-            log.append("cleanup")
-
-        @vf.teardown
-        def leave(self) -> None:
-            log.append("teardown")
-
-    assert await told([Logged([add])], ("add", {"a": 1, "b": 2})) == ["3"]
-    assert log == ["setup", "cleanup", "teardown"]
 
 
 def calculator(prefix: str = "", tools: Any = (add,)) -> vf.Toolset:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
 import verifiers_compat as vf
 from tests.agent_programs import LIBRARY, TALK, needs_sandbox
@@ -18,51 +17,6 @@ from vfgym.errors import ConfigurationError
 pytestmark = needs_sandbox
 
 ROWS = [{"question": "Say yes.", "answer": "yes"}]
-
-
-class Talking(vf.CliAgentEnv):
-    """As published packages write it: hooks are async, and call those of the base class."""
-
-    async def setup_state(self, state: vf.State) -> vf.State:
-        state["order"] = ["set up"]
-        return await super().setup_state(state)
-
-    async def post_sandbox_setup(self, state: vf.State) -> None:
-        state["order"].append(state["sandbox_id"])
-        await state["sandbox"].write_file("/app/agent.py", LIBRARY + TALK + 'print(os.environ["NAME"])')
-
-    async def build_env_vars(self, state: vf.State) -> dict[str, str]:
-        env_vars = await super().build_env_vars(state)
-        env_vars["NAME"] = "me"
-        return env_vars
-
-    async def post_rollout(self, state: vf.State) -> None:
-        await super().post_rollout(state)
-        state["listed"] = (await state["sandbox"].exec("ls /app")).stdout
-
-
-async def right(completion: vf.Messages, answer: str) -> float:
-    return float(answer in completion[-1]["content"])
-
-
-async def test_a_published_kind_of_subclass_is_rolled_out_with_documented_states() -> None:
-    env = Talking(
-        run_command="python3 agent.py",
-        dataset=Dataset.from_list(ROWS),
-        rubric=vf.Rubric(right),
-        memory_gb=1,
-        poll_interval=0.1,
-        labels=["a"],
-    )
-    state = await rolled_out(env, "one", "yes")
-    assert (state["agent_exit_code"], state["agent_stdout"], state["stop_condition"]) == (0, "one\nyes\nme\n", "agent_completed")
-    assert (state["listed"], state["order"]) == ("agent.py\n", ["set up", state["sandbox_id"]])
-    assert roles(state["prompt"]) == ["user"]
-    assert roles(state["completion"]) == ["assistant", "user", "assistant"]
-    assert await env.agent_completed(state)
-    [row] = await evaluated(env, "one", "yes")
-    assert (row["reward"], row["metrics"]["agent_error"], row["metrics"]["agent_timeout"]) == (1.0, 0.0, 0.0)
-    assert {"agent_error", "agent_timeout", "num_turns"} < row["metrics"].keys()
 
 
 async def test_what_sandbox_mixin_has_works_in_the_sandbox_of_a_program(tmp_path: Path) -> None:
@@ -106,7 +60,12 @@ async def test_what_sandbox_mixin_has_works_in_the_sandbox_of_a_program(tmp_path
     [row] = await evaluated(env, "one", "yes", state_columns=columns)
     assert [row[name] for name in columns] == ["made\n", "one\nyes\nfrom here m\n", [0, "from here"], True]
     assert (row["reward"], row["metrics"]["sandbox_oom"], row["metrics"]["sandbox_timeout"], sandboxes_in_use()) == (1.0, 0.0, 0.0, [])
-    assert env.active_sandboxes == set()
+    assert {"agent_error": 0.0, "agent_timeout": 0.0, "num_turns": 2.0}.items() <= row["metrics"].items()
+    assert (env.active_sandboxes, roles(row["completion"]), row["stop_condition"]) == (
+        set(),
+        ["assistant", "user", "assistant"],
+        "agent_completed",
+    )
 
 
 async def test_a_program_that_ends_well_before_it_asks_is_scored(caplog: pytest.LogCaptureFixture) -> None:
@@ -137,8 +96,6 @@ def test_both_are_where_published_environments_import_them_from() -> None:
     ("arguments", "said"),
     [
         ({"docker_image": "acme/tools:1"}, "docker_image='acme/tools:1' needs backend='container'"),
-        ({"docker_image": "python:3.11-slim", "strict_image": True}, "docker_image='python:3.11-slim' needs backend='container'"),
-        ({"start_command": "serve"}, "start_command='serve' needs backend='container'"),
         ({"gpu_count": 1}, "gpu_count must be 0"),
         ({"interception_url": "https://example.com"}, "interception_url must be None"),
         ({"environment_vars": {"OPENAI_API_KEY": "k"}}, "may not have OPENAI_API_KEY"),
@@ -147,16 +104,3 @@ def test_both_are_where_published_environments_import_them_from() -> None:
 def test_what_sandboxes_do_not_offer_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         vf.CliAgentEnv("agent", dataset=ROWS, backend="bwrap", **arguments)
-
-
-async def test_hooks_say_what_a_sandbox_is_given() -> None:
-    class Small(vf.CliAgentEnv):
-        def get_sandbox_resources(self, state: vf.State) -> dict[str, Any]:
-            return {**super().get_sandbox_resources(state), "memory_gb": 1}
-
-    for cls, memory in ((vf.CliAgentEnv, 3072), (Small, 1024)):
-        env = cls("agent", dataset=ROWS, backend="bwrap", memory_gb=3, disk_size_gb=4, environment_vars={"NAME": "me"})
-        spec = await env.get_sandbox_spec(vf.State(info={}))
-        assert (spec.memory_mb, spec.disk_mb, spec.working_dir, spec.image) == (memory, 4096, "/app", None)
-        variables = await env.build_env_vars(vf.State(interception_base_url="http://here/v1", model=""))
-        assert variables == {"NAME": "me", "OPENAI_BASE_URL": "http://here/v1", "OPENAI_MODEL": "model"}

@@ -35,25 +35,8 @@ async def test_a_documented_environment_is_generated_and_stepped_alike() -> None
     from verifiers_compat.envs.experimental.rlm_env import RLMEnv
 
     assert vf.RLMEnv is RLMEnv
-    env = vf.RLMEnv(
-        max_turns=50,
-        tools=None,
-        root_tools=None,
-        sub_tools=None,
-        sub_llm_max_turns=5,
-        sub_model=None,
-        max_output_length=8192,
-        max_sub_llm_parallelism=5,
-        repl_language="python",
-        code_execution_timeout=120,
-        include_sub_llm_in_trajectory=False,
-        sub_prompt_verbosity="light",
-        sandbox_timeout_minutes=60,
-        sandbox_memory_gb=1,
-        sandbox_environment_vars={"NAME": "me"},
-        rubric=vf.Rubric(right),
-        dataset=ROWS,
-    )
+    options: dict[str, Any] = {"repl_language": "python", "sandbox_memory_gb": 1, "sandbox_environment_vars": {"NAME": "me"}}
+    env = vf.RLMEnv(rubric=vf.Rubric(right), dataset=ROWS, **options)
     assert isinstance(env, vf.StatefulToolEnv)
     answers = [calling(("call_python_repl", {"code": COUNT})), "one", "one"]
     [row] = await evaluated(env, *answers, state_columns=["final_answer"])

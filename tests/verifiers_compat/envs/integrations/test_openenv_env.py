@@ -77,16 +77,6 @@ def render_total(observation: dict[str, Any], action_schema: dict[str, Any], con
     return [{"role": "user", "content": str(observation["total"])}]
 
 
-def test_generate_scores_with_the_sum_of_the_steps(server: StandIn) -> None:
-    env = vf.OpenEnvEnv(url=server.url, num_train_examples=3, num_eval_examples=0, prompt_renderer=render, max_turns=2)
-    outputs = env.evaluate_sync(Model(lambda number, state: "5"), "m", rollouts_per_example=2)["outputs"]
-    assert [output["reward"] for output in outputs] == [1.0] * 6
-    assert outputs[0]["metrics"]["sum_step_rewards"] == 1.0
-    assert {output["stop_condition"] for output in outputs} == {"max_turns_reached"}
-    assert server.actions == [{"add": 5}] * 12
-    server.wait_until_all_ended()
-
-
 async def test_stepped_and_rolled_out_it_plays_the_same_states(server: StandIn) -> None:
     env = vf.OpenEnvEnv(url=server.url, prompt_renderer=render)
     answers = ("1", "Hm.", '{"add": 2}', "3")

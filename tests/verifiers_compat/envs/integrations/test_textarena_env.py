@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 import re
 from collections.abc import Callable
@@ -26,16 +25,8 @@ def guess(move: str) -> str:
     return f"<think>So [wrong] it is not.</think><guess>{move}</guess>"
 
 
-def knowing() -> Model:
-    """Return a model that knows the answer."""
-    return Model(lambda number, state: guess(f"[{state['answer']}]"))
-
-
 def wordle(**kwargs: Any) -> vf.TextArenaEnv:
     return vf.TextArenaEnv(**{"num_train_examples": 6, **kwargs})
-
-
-# Tasks
 
 
 def test_rows_are_what_the_game_tells_first_and_its_secret_word() -> None:
@@ -53,30 +44,13 @@ def test_rows_are_what_the_game_tells_first_and_its_secret_word() -> None:
 
 
 def test_each_rollout_plays_for_the_word_of_its_task() -> None:
-    env = wordle()
-    model = knowing()
+    env, model = wordle(), Model(lambda number, state: guess(f"[{state['answer']}]"))
     before = random.getstate()
     outputs = env.evaluate_sync(model, "m", max_concurrent=6)["outputs"]
-    assert random.getstate() == before
-    assert [output["answer"] for output in outputs] == list(env.get_dataset()["answer"])
-    assert [output["reward"] for output in outputs] == [1.0] * 6
-    assert model.calls == 6
-    for output in outputs:
-        assert output["stop_condition"] == "has_final_env_response"
-        assert [message["role"] for message in output["completion"]] == ["assistant", "user"]
-        assert "guessed the word correctly" in output["completion"][-1]["content"]
-
-
-def test_a_row_of_ones_own_names_the_word() -> None:
-    env = wordle(system_prompt="Play.")
-    model = Model(lambda number, state: guess("[stone]" if number == 0 else "[crane]"))
-    row = {"question": "Which word is it?", "answer": "crane"}
-    output = env.generate_sync([row], model, "m")["outputs"][0]
-    assert [message["content"] for message in model.prompts[0]] == ["Play.", "Which word is it?"]
-    assert (output["reward"], model.calls) == (1.0, 2)
-    env.reset(options={"task": row})
-    assert env.step(guess("[crane]")).reward == 1.0
-    env.close()
+    assert (random.getstate(), model.calls) == (before, 6)
+    assert [(output["answer"], output["reward"]) for output in outputs] == [(answer, 1.0) for answer in env.get_dataset()["answer"]]
+    assert {output["stop_condition"] for output in outputs} == {"has_final_env_response"}
+    assert all("guessed the word correctly" in output["completion"][1]["content"] for output in outputs)
 
 
 @pytest.mark.parametrize("answer", ["CRANE", "word", "longer", "", None, 1.5])
@@ -99,26 +73,21 @@ def test_a_game_without_a_secret_word_takes_its_seed() -> None:
         env.reset(options={"task": {"question": "?", "answer": "stand"}})
 
 
-def test_without_evaluation_examples_the_training_ones_are_used() -> None:
-    env = wordle(num_train_examples=2)
-    assert env.eval_dataset is None
-    assert list(env.get_eval_dataset()) == list(env.get_dataset())
-
-
-# Moves
-
-
 def test_only_what_stands_in_the_tags_is_played() -> None:
-    env = wordle()
+    env = wordle(feedback_fn=str.lower)
     env.reset(options={"task": {"question": "?", "answer": "crane"}})
-    told = env.step("<think>[crane] is too easy.</think><guess>[stone]</guess>").observation[-1].content
-    assert "S T O N E\nX X X G G" in told
-    told = env.step("I say [crane].").observation[-1].content
-    assert told == "There are no <guess> tags with a move in your answer.", "the guess of an earlier message is not made again"
-    for empty in ("<guess> </guess>", "<guess>[crane]", None):
+    assert "s t o n e\nx x x g g" in env.step("<think>[crane] is too easy.</think><guess>[stone]</guess>").observation[-1].content
+    missing = "There are no <guess> tags with a move in your answer."  # and the guess of an earlier message is not made again
+    for empty in ("I say [crane].", "<guess> </guess>", "<guess>[crane]", None):
         message = vf.AssistantMessage(content=empty) if empty is not None else vf.AssistantMessage(reasoning_content="[crane]")
-        assert env.step(message).observation[-1].content == told
-    assert env.step("<guess>[crane]</guess>").reward == 1.0
+        assert env.step(message).observation[-1].content == missing, "as it is, since the game did not tell it"
+    assert env.step("<guess>crane, I think</guess>").observation[-1].content.startswith("you attempted"), "it has the tags, and no word"
+    outcome = env.step("<guess>[crane]</guess>")
+    assert (outcome.reward, "Congratulations" in outcome.observation[-1].content) == (1.0, True), "the last one is left as it is"
+    env.close()
+    env = wordle(parser=vf.ThinkParser())
+    env.reset(seed=0)
+    assert env.step("[crane]").observation[-1].content == "There is no move in your answer."
     env.close()
 
 
@@ -135,21 +104,8 @@ def test_the_form_of_an_answer_is_told_unless_a_system_prompt_takes_its_place() 
         assert len(wordle(**without).reset(seed=0)[0]) == 1
 
 
-def test_a_message_without_tags_is_told_that_they_are_missing() -> None:
-    env = wordle(system_prompt="Play.", feedback_fn=lambda text: text[:10])
-    env.reset(seed=0)
-    assert env.step("[crane]").observation[-1].content == "There are no <guess> tags with a move in your answer."
-    assert env.step("<guess>crane, I think</guess>").observation[-1].content == "You attemp", "it has the tags, and no word"
-    env.close()
-    env = wordle(parser=vf.ThinkParser())
-    env.reset(seed=0)
-    assert env.step("[crane]").observation[-1].content == "There is no move in your answer."
-    env.close()
-
-
-@pytest.mark.parametrize("game", ["IteratedPrisonersDilemma-v0", "SimpleNegotiation-v0", "DontSayIt-v0"])
-def test_a_game_that_takes_any_text_does_not_get_a_message_without_tags(game: str) -> None:
-    env = vf.TextArenaEnv(game, num_train_examples=1, max_invalid_moves=2)
+def test_a_game_that_takes_any_text_does_not_get_a_message_without_tags() -> None:
+    env = vf.TextArenaEnv("SimpleNegotiation-v0", num_train_examples=1, max_invalid_moves=2)
     env.reset(seed=0)
     table = env.state.session.game
     turn, before = table.turn, [*table.raw.state.logs]
@@ -159,41 +115,6 @@ def test_a_game_that_takes_any_text_does_not_get_a_message_without_tags(game: st
     outcome = env.step("[Deny]")
     assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "too_many_invalid_moves")
     env.close()
-
-
-def test_feedback_of_ones_own_between_the_first_and_the_last_observation() -> None:
-    seen: list[str] = []
-
-    def feedback(observation: str) -> str:
-        seen.append(observation)
-        return observation.split("Feedback:")[-1].strip()
-
-    env = wordle(feedback_fn=feedback)
-    client = ScriptedClient([guess("[stone]"), guess("[crane]")])
-    output = env.generate_sync([{"question": "Guess.", "answer": "crane"}], client, "m")["outputs"][0]
-    told = texts(output["completion"], "user")
-    assert len(seen) == 1
-    assert told[0].startswith("S T O N E\nX X X G G")
-    assert "Congratulations" in told[1]
-
-
-def test_a_parser_and_a_rubric_of_ones_own() -> None:
-    parser = vf.XMLParser(["move"], answer_field="move")
-
-    def solved(parser: vf.Parser, completion: vf.Messages, answer: str) -> float:
-        return float(parser.parse_answer(completion) == f"[{answer}]")
-
-    def short(completion: vf.Messages, question: str) -> float:
-        return float(question.startswith("You are Playing")) / len(completion)
-
-    env = wordle(parser=parser, rubric=vf.Rubric([solved, short], weights=[1.0, 0.5], parser=parser))
-    model = Model(lambda number, state: f"<move>[{state['answer']}]</move>")
-    output = env.evaluate_sync(model, "m", num_examples=1)["outputs"][0]
-    assert output["metrics"] == {"solved": 1.0, "short": 0.5, "num_turns": 1.0, "invalid_answers": 0.0}
-    assert output["reward"] == 1.25
-
-
-# Any game
 
 
 class FirstFree:
@@ -224,45 +145,31 @@ GAMES: dict[str, tuple[Callable[[], vf.TextArenaEnv], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_tags_are_all_that_differs_from_the_bare_chat_environment(name: str) -> None:
+def test_tags_are_all_that_differs_from_the_bare_chat_environment_and_from_a_rollout(name: str) -> None:
     make, moves = GAMES[name]
-    env = make()
+    env, seen, answers = make(), [], [guess(move) for move in moves]
+    env.add_rubric(vf.Rubric(lambda state: seen.append(state) or 0.0))
     opponents = FirstFree("{}") if isinstance(env._opponents, FirstFree) else "random"
     bare = ChatTextArenaEnv(env.game, seat=env.seat, opponents=opponents, max_turns=env.max_turns)
-    for seed in range(4):
+
+    def scored() -> dict[str, Any]:
+        return {key: value for key, value in comparable(seen.pop()).items() if key != "opponents"}  # seats, each with its own identity
+
+    for seed in range(3):
         env.reset(seed=seed)
         bare.reset(seed=seed)
-        for move in moves:
-            tagged, plain = env.step(guess(move)), bare.step(move)
+        for answer, move in zip(answers, moves, strict=True):
+            tagged, plain = env.step(answer), bare.step(move)
             assert tagged[1:4] == plain[1:4]
             assert texts(tagged.observation, "user") == texts(plain.observation, "user")
             if plain.terminated or plain.truncated:
                 break
+        assert plain.terminated or plain.truncated
+        stepped = scored()
+        env.generate_sync([env.get_dataset()[seed]], ScriptedClient(answers), "m", independent_scoring=bool(seed % 2))
+        assert scored() == stepped
     env.close()
     bare.close()
-
-
-@pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("independent", [False, True])
-def test_a_stepped_and_a_generated_episode_have_equal_states(name: str, independent: bool) -> None:
-    make, moves = GAMES[name]
-    env, seen = make(), []
-    env.add_rubric(vf.Rubric(lambda state: seen.append(state) or 0.0))
-    answers = [guess(move) for move in moves]
-
-    def plain(state: vf.State) -> dict[str, Any]:
-        return {key: value for key, value in comparable(state).items() if key != "opponents"}  # seats, each with its own identity
-
-    env.reset(seed=2)
-    for answer in answers:
-        outcome = env.step(answer)
-        if outcome.terminated or outcome.truncated:
-            break
-    assert outcome.terminated or outcome.truncated
-    stepped = plain(seen.pop())
-    env.generate_sync([env.get_dataset()[2]], ScriptedClient(answers), "m", independent_scoring=independent)
-    assert plain(seen.pop()) == stepped
-    env.close()
 
 
 def test_opponents_are_told_the_form_of_answers_and_keep_to_it() -> None:
@@ -303,28 +210,20 @@ def test_the_form_holds_for_the_agents_of_pettingzoo() -> None:
         aec.step(None if over else aec.action_space(agent).sample())
 
 
-def test_an_episode_goes_on_in_a_pickled_copy() -> None:
-    env = wordle()
-    env.reset(seed=1)
-    env.step(guess("[apple]"))
-    copied = pickle.loads(pickle.dumps(env))
-    for move in ("[crane]", f"[{env.state['answer']}]"):
-        assert copied.step(guess(move))[:4] == env.step(guess(move))[:4]
-    env.close()
-    copied.close()
-
-
 @pytest.mark.parametrize("name", GAMES)
 def test_every_promise_of_a_chat_environment_holds(name: str) -> None:
     assert [check for check in check_environment(GAMES[name][0]) if not check.passed] == []
 
 
-def test_arguments_that_cannot_work_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Did you mean `Wordle-v0`"):
-        wordle(game="Wordle-v00")
-    with pytest.raises(ConfigurationError, match="num_train_examples must be a whole number"):
-        wordle(num_train_examples=-1)
-    with pytest.raises(ConfigurationError, match="plays one seat"):
-        vf.TextArenaEnv("TicTacToe-v0", opponents="self")
-    with pytest.raises(UnknownArgument, match="takes no 'dataset'"):
-        wordle(dataset=[{"question": "?"}])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"game": "Wordle-v00"}, "Did you mean `Wordle-v0`"),
+        ({"num_train_examples": -1}, "num_train_examples must be a whole number"),
+        ({"game": "TicTacToe-v0", "opponents": "self"}, "plays one seat"),
+        ({"dataset": [{"question": "?"}]}, "takes no 'dataset'"),
+    ],
+)
+def test_arguments_that_cannot_work_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises((ConfigurationError, UnknownArgument), match=says):
+        wordle(**arguments)

@@ -32,10 +32,7 @@ class AgentHarness(vf.Harness):
 
 
 def rows():
-    return [
-        {"question": "6 * 7", "answer": "42"},
-        {"question": "9 - 4", "answer": "5"},
-    ]
+    return [{"question": "6 * 7", "answer": "42"}, {"question": "9 - 4", "answer": "5"}]
 
 
 async def is_right(task, state) -> float:
