@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import operator
 import re
 import typing
 from collections.abc import Iterator
@@ -213,6 +214,23 @@ StatefulToolEnv(tools=None, max_turns=10, error_formatter=..., stop_errors=None,
 MCPEnv(mcp_servers=..., max_turns=10, error_formatter=..., **kwargs)
 EnvGroup(envs, env_names=None, map_kwargs=..., **kwargs)
 envs.experimental.composable.ComposableEnv(taskset, harness, *, install_env=None, **kwargs)
+Taskset.rows(self)
+Taskset.eval_rows(self)
+Taskset.task(self, row)
+Taskset.to_task(self, value)
+Taskset.init_group(self, task, num_rollouts)
+Taskset.get_dataset(self)
+Taskset.get_eval_dataset(self)
+Harness.run(self, task, state=None)
+Harness.score_group(self, tasks, states)
+Harness.cleanup_group(self, tasks, states)
+Harness.teardown(self)
+v1.State.stop(self, condition='state_done')
+v1.State.get_client(self, api='chat_completions', *, sync=False)
+v1.State.get_endpoint_config(self, api='chat_completions')
+v1.State.get_max_turns(self, default)
+v1.State.for_task(task, *, borrow=..., tools=..., transcript='private')
+TasksetConfig.from_toml(path, section=None)
 envs.experimental.composable.TaskSet(dataset, name='', filter_fn=None)
 envs.experimental.composable.SandboxTaskSet(dataset, name='', filter_fn=None)
 """
@@ -250,7 +268,6 @@ ensure_keys(keys)
 Taskset(source=None, eval_source=None, taskset_id=None, system_prompt=None, user=None, config=None)
 Harness(program=None, system_prompt=None, user=None, sandbox=None, client=None, model=None, sampling_args=None, max_turns=None,
     toolsets=None, config=None)
-Harness.run(task, state=None)
 Env(taskset, harness=None)
 MCPTool(command, args=None, env=None, cwd=None)
 Toolset(show=None, hide=None, bindings=None, objects=None, write=False, scope='rollout', sandbox=None, config=None)
@@ -263,7 +280,7 @@ def find(name: str) -> Any:
     module, _, last = name.rpartition(".")
     if not module:
         return getattr(vf, last)
-    return getattr(importlib.import_module(f"verifiers.{module}") if module.islower() else getattr(vf, module), last)
+    return getattr(importlib.import_module(f"verifiers.{module}") if module.islower() else operator.attrgetter(module)(vf), last)
 
 
 @pytest.mark.parametrize("entry", [*entries(WHOLE), *entries(PARTS)], ids=lambda entry: entry.partition("(")[0])
@@ -289,33 +306,22 @@ def test_what_is_documented_can_be_passed_as_documented(entry: str) -> None:
             assert (argument, ours[argument].default) == (argument, each.default)
 
 
-ENVIRONMENT_ARGUMENTS: dict[str, Any] = {
-    "eval_dataset": [{"question": "?"}],
-    "system_prompt": "Be kind.",
-    "few_shot": [{"role": "user", "content": "hi"}],
-    "parser": vf.Parser(),
-    "rubric": vf.Rubric(),
-    "sampling_args": {"temperature": 1.0},
-    "message_type": "chat",
+KEPT: dict[str, Any] = {
+    **{"system_prompt": "Be kind.", "parser": vf.Parser(), "message_type": "chat", "env_id": "mine", "env_args": {"x": 1}},
+    **{"max_seq_len": 10, "score_rollouts": True, "pass_threshold": 0.5, "max_workers": 512},
+}
+TAKEN: dict[str, Any] = {
+    **{"eval_dataset": [{"question": "?"}], "few_shot": [{"role": "user", "content": "hi"}], "rubric": vf.Rubric()},
+    **{"sampling_args": {"temperature": 1.0}, "map_kwargs": {"num_proc": None}},
     "tool_defs": [{"name": "t", "description": "", "parameters": {"type": "object", "properties": {}}}],
-    "max_workers": 512,
-    "env_id": "mine",
-    "env_args": {"x": 1},
-    "map_kwargs": {"num_proc": None},
-    "max_seq_len": 10,
-    "score_rollouts": True,
-    "pass_threshold": 0.5,
 }
 
 
-@pytest.mark.parametrize("argument", ENVIRONMENT_ARGUMENTS)
+@pytest.mark.parametrize("argument", KEPT | TAKEN)
 def test_documented_arguments_of_environments(argument: str) -> None:
-    value = ENVIRONMENT_ARGUMENTS[argument]
-    env = vf.SingleTurnEnv(dataset=[{"question": "?"}], **{argument: value})
-    if argument in ("system_prompt", "env_id", "env_args", "max_seq_len", "score_rollouts", "pass_threshold", "message_type", "parser"):
-        assert getattr(env, argument) == value
-    if argument == "tool_defs":
-        assert env.tool_defs[0].name == "t"
+    env = vf.SingleTurnEnv(dataset=[{"question": "?"}], **{argument: (KEPT | TAKEN)[argument]})
+    assert argument not in KEPT or getattr(env, argument) == KEPT[argument]
+    assert argument != "tool_defs" or env.tool_defs[0].name == "t"
 
 
 def test_documented_defaults_of_environments() -> None:

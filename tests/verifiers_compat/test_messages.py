@@ -138,26 +138,6 @@ async def test_what_is_written_to_an_earlier_message_is_in_the_next_prompt_and_n
     assert len(converted) == 1
 
 
-async def test_branches_and_rewritten_histories_show_what_they_are(
-    client: OpenAIChatCompletionsClient, server: CannedServer, converted: list[Any]
-) -> None:
-    trunk = episode()
-    taking_turns(trunk)
-    await client.get_response(trunk, "m")
-    one, two = [*trunk, vf.AssistantMessage("left"), vf.UserMessage("?")], [*trunk, vf.AssistantMessage("right"), vf.UserMessage("!")]
-    shorter = [trunk[0], *trunk[-3:]]
-    replaced = [*trunk[:3], vf.ToolMessage("another", tool_call_id="c1"), *trunk[4:]]
-    turned = [*trunk[:4], trunk[5], trunk[4], *trunk[6:]]
-    for prompt in (one, two, shorter, replaced, turned, trunk[:2], trunk, one, two):
-        await client.get_response(prompt, "m")
-        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in prompt]
-    assert len(converted) == len(trunk) + 2 + 2 + 1
-    trunk[3]["content"][0]["text"] = "(cut)"
-    for prompt in (one, two, turned):
-        await client.get_response(prompt, "m")
-        assert server.bodies[-1]["messages"] == [chat_format.native_message(message) for message in prompt]
-
-
 async def test_raw_messages_among_known_ones(client: OpenAIChatCompletionsClient, server: CannedServer) -> None:
     conversation = episode()
     await client.get_response(conversation, "m")

@@ -15,12 +15,6 @@ from tests.models import Recording
 from tests.verifiers_compat.v1.playing import OFFLINE
 from vfgym.messages import AssistantMessage, ToolCall
 
-
-async def test_a_command_may_run_without_a_sandbox() -> None:
-    state = await vf.CLIHarness("echo hi", sandbox=False, model="m").run({"prompt": "go"})
-    assert state["completion"] == [{"role": "assistant", "content": "hi"}]
-
-
 FAKE = """#!/usr/bin/env python3
 import json, os, sys
 print(json.dumps([os.getcwd(), sys.argv[1:], sys.stdin.read()]))

@@ -39,14 +39,6 @@ def test_two_signals_of_one_name_are_refused() -> None:
         vf.Env(vf.Taskset([{"question": "?"}], rewards=[score]), vf.Harness(metrics=[other]))
 
 
-@pytest.mark.parametrize(
-    ("scoring", "reward"), [({"score": {"weight": 3.0}}, 3.0), ({"score": {"skip": True}}, 0.0), ({"score": {"priority": 5}}, 1.0)]
-)
-async def test_a_run_may_change_its_signals(scoring: Any, reward: float) -> None:
-    state = await harness("x", rewards=[score], config={"scoring": scoring}).run({"prompt": "go"})
-    assert state["reward"] == reward
-
-
 def test_scoring_that_names_no_signal_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="scor"):
         _ = vf.Harness(config={"scoring": {"nope": {"skip": True}}}).all_handlers

@@ -35,12 +35,6 @@ async def test_what_a_command_says_to_the_model_is_its_completion(tmp_path: Path
     assert client.asked[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
 
 
-async def test_a_command_as_text_and_arguments_of_the_task() -> None:
-    player = vf.Harness({"command": f"{sys.executable} -c 'import sys; print(sys.argv[1:])'", "args": ["a"]}, model="m")
-    state = await player.run({"prompt": "?", "program": {"args": ["b c"]}})
-    assert state["completion"][0]["content"] == "['a', 'b c']"
-
-
 class Commanding(vf.Harness):
     """A harness with a name of its own."""
 

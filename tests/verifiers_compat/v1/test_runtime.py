@@ -83,19 +83,6 @@ async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exc
     assert (state["error"] or {}).get("error_chain_str") == ("ModelError -> TimeoutError" if stop == "has_error" else None)
 
 
-async def test_what_a_program_raises() -> None:
-    def broken(task: Any, state: Any) -> None:
-        raise ValueError("a bug")
-
-    def tool_error(task: Any, state: Any) -> None:
-        raise vf.ToolError("broken")
-
-    with pytest.raises(ValueError, match="a bug"):
-        await vf.Harness(program=broken).run({"prompt": "go"})
-    state = await vf.Harness(program=tool_error).run({"prompt": "go"})
-    assert (state["stop_condition"], state["is_completed"], state["error"]["error"]) == ("has_error", True, "ToolError")
-
-
 async def test_every_name_of_an_api_leads_to_a_client_that_speaks_it() -> None:
     """With the addresses that verifiers 0.1.14 gives: only that of Anthropic's SDK is without ``/v1``."""
     kinds = {"chat_completions": ["chat", "openai_chat_completions"], "completions": ["openai_completions"]}

@@ -80,6 +80,7 @@ def test_a_task_is_a_copy_and_its_copies_can_be_changed() -> None:
         ({"prompt": [{"role": "user", "content": "x"}, {"role": "developer", "content": "x"}]}, ValueError, "system_prompt"),
         ({"prompt": [{"role": "nobody", "content": "x"}]}, ValueError, "role"),
         ({"system_prompt": [{"role": "user", "content": "x"}]}, ValueError, "system messages only"),
+        ({"prompt": [3]}, InvalidMessage, "prompt"),
         ({"tools": ["a"]}, TypeError, "mapping"),
         ({"tools": {"only": ["a"]}}, ValueError, "show"),
         ({"tools": {"show": [1]}}, ValueError, "names"),
@@ -103,8 +104,3 @@ def test_fields_of_a_task_are_normalised() -> None:
     assert task["system_prompt"] == [{"role": "system", "content": "be kind"}]
     assert (task["sandbox"]["cpu_cores"], task["sandbox"]["image"]) == (2, "python:3.11-slim")
     assert task["tools"] == {"show": ["a"]}
-
-
-def test_a_message_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidMessage):
-        vf.Task(prompt=[3]).freeze()

@@ -82,14 +82,6 @@ def test_a_taskset_without_any_rows_is_refused_where_they_are_needed() -> None:
     assert (list(vf.Taskset([])), len(vf.Taskset([]))) == ([], 0)
 
 
-async def test_each_rollout_of_a_group_starts_from_a_state_of_its_own() -> None:
-    taskset = vf.Taskset(TRAIN)
-    task = taskset.task(TRAIN[0])
-    tasks, states = await taskset.init_group(task, 3)
-    assert tasks == [task] * 3
-    assert len({id(state) for state in states}) == len({state["trajectory_id"] for state in states}) == 3
-
-
 def test_rows_are_loaded_once_and_copied() -> None:
     calls: list[int] = []
 

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import InOrder
 from tests.verifiers_compat.v1.playing import ROWS, Counter, contents, harness
-
-
-class Talkative(vf.Taskset):
-    """A taskset whose user is a method."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(ROWS[2:], user=self.reply, **kwargs)
-
-    async def reply(self, task: vf.Task, state: vf.State, transcript: list[Any]) -> Any:
-        await asyncio.sleep(0)
-        state["heard"] = [*state.get("heard", []), transcript[-1]["content"]]
-        return [{"role": "user", "content": f"and {task['answer']}?"}] if len(transcript) < 5 else None
 
 
 def reply(transcript: list[Any], counter: Counter) -> Any:
     counter.count += 1
     return f"again {counter.count}" if len(transcript) < 5 else None
-
-
-async def test_a_user_may_be_a_method_and_speaks_until_it_has_no_more_to_say() -> None:
-    env = vf.Env(Talkative(), vf.Harness())
-    [row] = (await env.evaluate(InOrder("one", "two", "three"), "m", state_columns=["heard"]))["outputs"]
-    assert [message["content"] for message in row["completion"]] == ["one", "and 4?", "two", "and 4?", "three"]
-    assert (row["heard"], row["stop_condition"]) == (["one", "two", "three"], "no_tools")
 
 
 @pytest.mark.parametrize("owner", ["taskset", "harness"])
