@@ -48,10 +48,7 @@ def test_each_player_has_an_end_of_its_own(seat: int, ends: tuple[bool, bool], o
     outcome = play(KnockOutEnv(seat=seat, opponents=agents), ["3", "1"] if opponents == "self" else ["3" if seat == 0 else "1"])[-1]
     assert (outcome.terminated, outcome.truncated) == ends
     assert outcome.info["stop_condition"] == ("game_over" if outcome.terminated else "game_truncated")
-
-
-def test_a_game_that_is_over_at_once_ends_for_the_policy_as_the_game_says() -> None:
-    env = KnockOutEnv(seat=1, opponents=lambda observation, info: "3")
+    env = KnockOutEnv(seat=1, opponents=lambda observation, info: "3")  # a game that is over at once
     env.reset(seed=0, options={"game_options": {"sticks": 7}})
     assert env.step("1")[2:4] == (False, True)
 
@@ -110,26 +107,15 @@ async def test_what_a_table_does_by_mistake_is_said(
 
 
 @pytest.mark.parametrize("opponents", [takes_one, "self"])
-@pytest.mark.parametrize(
-    ("begin", "message"),
-    [
-        (lambda table: vars(table).pop("turn"), "reset of Mistaken must set `turn`"),
-        (turn_to_nobody, "`turn` of Mistaken is 'q', who does not play"),
-    ],
-)
-def test_a_game_that_nobody_can_begin_is_refused(begin: Any, message: str, opponents: Any) -> None:
-    with pytest.raises(ValueError, match=message):
-        mistaken(opponents, blocking=False, begin=begin).reset(seed=0)
-
-
-def test_an_environment_without_a_table_says_so() -> None:
-    class Bare(MultiplayerEnv):
-        pass
-
-    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
-        Bare().reset(seed=0)  # type: ignore[abstract]
-    with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
-        Bare().action_space.sample()  # type: ignore[abstract]
+def test_a_game_that_nobody_can_begin_is_refused(opponents: Any) -> None:
+    with pytest.raises(ConfigurationError, match="reset of Mistaken must set `turn`"):
+        mistaken(opponents, blocking=False, begin=lambda table: vars(table).pop("turn")).reset(seed=0)
+    with pytest.raises(ValueError, match="`turn` of Mistaken is 'q', who does not play"):
+        mistaken(opponents, blocking=False, begin=turn_to_nobody).reset(seed=0)
+    bare = type("Bare", (MultiplayerEnv,), {})(opponents=opponents)
+    for begin in (bare.reset, bare.action_space.sample):
+        with pytest.raises(ConfigurationError, match=r"open_table of Bare must return a vfgym\.TurnBasedGame, got NoneType"):
+            begin()
 
 
 class Picky(Nim):
@@ -196,20 +182,16 @@ def test_what_a_table_need_not_offer() -> None:
     table.reset(0, None)
     message = AssistantMessage("1")
     assert (table.move_cut_off(message), table.why_not(message, is_cut_off=True)) == (Played({}), "")
-    assert (table.rules(0), table.describe_moves(0), table.legal_moves(0), table.info(0), table.render_picture()) == (
-        None,
-        "",
-        None,
-        {},
-        None,
-    )
-    assert table.end_flags(0) == (False, False)
-    table.was_truncated = True
-    assert table.end_flags(0) == (False, False)
-    table.turn = None
-    assert table.end_flags(0) == (False, True)
-    table.was_truncated = False
-    assert table.end_flags(0) == (True, False)
+    offered = (table.rules(0), table.describe_moves(0), table.legal_moves(0), table.info(0), table.render_picture())
+    assert offered == (None, "", None, {}, None)
+    for turn, was_truncated, flags in (
+        (0, False, (False, False)),
+        (0, True, (False, False)),
+        (None, True, (False, True)),
+        (None, False, (True, False)),
+    ):
+        table.turn, table.was_truncated = turn, was_truncated
+        assert table.end_flags(0) == flags
     with pytest.raises(ConfigurationError, match="Plain cannot deal anew what is hidden from 0"):
         table.resample_hidden(0, np.random.default_rng(0))
     table.close()

@@ -63,14 +63,12 @@ def test_observations_are_written_and_explained_as_somebody_says() -> None:
     assert first_content(env).endswith("You are at [0.0, 0.0].")
     assert env.failure_reward == -7
     assert first_content(pickle.loads(pickle.dumps(env))) == first_content(env)
-
-
-def test_arguments_of_to_chat_go_before_what_is_registered() -> None:
-    vfgym.register_description(Maze, rules="Find it.", action_names=["a", "b", "c"], obs_to_text=written, failure_reward=-7)
-    env = vfgym.to_chat(Maze, rules="Run.", action_names=["x", "y", "z"], obs_to_text=lambda _: "Here.", failure_reward=-1.0)
+    own = {"rules": "Run.", "action_names": ["x", "y", "z"], "obs_to_text": lambda _: "Here.", "failure_reward": -1.0}
+    env = vfgym.to_chat(Maze, **own)  # goes before what is registered
     assert "Run.\n\nActions: 0 (x), 1 (y), 2 (z)." in first_content(env)
-    assert first_content(env).endswith("Here.")
-    assert env.failure_reward == -1
+    assert (first_content(env)[-7:], env.failure_reward) == ("\n\nHere.", -1)
+    changed = describe(gym.wrappers.RescaleObservation(Maze(), np.float32(0), np.float32(1)))
+    assert changed.obs_to_text is None
 
 
 @pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
@@ -100,12 +98,6 @@ def test_what_is_not_said_stays_as_it_was() -> None:
     after = describe(gym.make("CartPole-v1"))
     assert after.action_names == ("left", "right")  # a second call replaces the first
     assert after.prompts_version is None  # these are no longer vfgym's own rules
-
-
-def test_what_is_said_of_a_space_does_not_hold_where_a_wrapper_changed_it() -> None:
-    vfgym.register_description(Maze, labels=["x", "y"], obs_to_text=written, action_names=["a", "b", "c"])
-    found = describe(gym.wrappers.RescaleObservation(Maze(), np.float32(0), np.float32(1)))
-    assert (found.observation_labels, found.obs_to_text, found.action_names) == ((), None, ["a", "b", "c"])
 
 
 def test_labels_that_do_not_fit_are_an_error_where_the_game_is_made() -> None:

@@ -22,18 +22,9 @@ from pettingzoo.env_registry.exceptions import FailedToImport  # noqa: E402
 from pettingzoo.utils import AgentSelector  # noqa: E402
 
 CLASSIC = [
-    "chess_v6",
-    "connect_four_v3",
-    "go_v5",
-    "hanabi_v5",
-    "leduc_holdem_v4",
-    "rps_v2",
-    "texas_holdem_no_limit_v6",
-    "texas_holdem_v4",
+    *("chess_v6", "connect_four_v3", "go_v5", "hanabi_v5", "leduc_holdem_v4", "rps_v2", "texas_holdem_no_limit_v6", "texas_holdem_v4"),
     "tictactoe_v3",
 ]
-
-
 SMALLER: dict[str, dict[str, Any]] = {"go_v5": {"board_size": 5}}
 """Arguments that keep a random game short."""
 

@@ -173,27 +173,6 @@ def test_a_copy_goes_on_from_the_middle_of_a_game(name: str, copied: Callable[[P
     assert twin.observe(twin.players[0]) == table.observe(table.players[0])
 
 
-class Masked(Elimination):
-    """Nobody leaves, but the number that was named last is not legal. The mask stands in the info; the first number is 3."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._actions = {agent: gym.spaces.Discrete(4, start=3) for agent in self.possible_agents}
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        super().reset(seed, options)
-        self._mask(3)
-
-    def step(self, action: Any) -> None:
-        super().step(action)
-        if action is not None:
-            self._mask(int(action))
-
-    def _mask(self, named: int) -> None:
-        mask = (np.arange(3, 7) != named).astype(np.int8)
-        self.infos = {agent: {"action_mask": mask, "mood": "good"} for agent in self.agents}
-
-
 class Drawn(Elimination):
     """Draws itself as text."""
 
@@ -203,24 +182,6 @@ class Drawn(Elimination):
 
     def render(self) -> str:
         return f"\x1b[31m{self.steps}\x1b[0m steps so far"
-
-
-@pytest.mark.parametrize("make_env", [Elimination, Masked, functools.partial(Elimination, longest=3)])
-def test_any_environment_is_the_same_game(make_env: Callable[[], Any]) -> None:
-    for seed in range(20):
-        check_same_game(make_env, seed)
-
-
-def test_a_mask_in_the_info_counts() -> None:
-    table = PettingZooGame(Masked, action_names={"red_0": ["a", "b", "c", "d"], "blue_0": None})
-    table.reset(0, None)
-    assert table.legal_moves("red_0") == ["b", "c", "d"]
-    assert table.info("red_0") == {"mood": "good"}
-    assert not play(table, "a").is_valid
-    assert play(table, "c").is_valid
-    assert table.legal_moves("green_0") == ["3", "4", "6"]
-    rng = np.random.default_rng(0)
-    assert {table.sample_move("green_0", rng).content for _ in range(50)} == {"3", "4", "6"}
 
 
 def test_a_drawing_in_text_is_shown_and_colours_as_brackets() -> None:
@@ -265,14 +226,6 @@ def test_what_cannot_be_copied_is_told_as_it_is() -> None:
     assert told["moods"] is not table.env.infos["red_0"]["moods"]
 
 
-def test_a_mask_that_allows_nothing_is_named() -> None:
-    table = PettingZooGame(Masked)
-    table.reset(0, None)
-    table.env.infos["red_0"]["action_mask"] = np.zeros(4, np.int8)
-    with pytest.raises(ConfigurationError, match=r"red_0 .* mask allows no action"):
-        table.sample_move("red_0", np.random.default_rng(0))
-
-
 class Choosy(Elimination):
     """Nobody leaves. Actions are of any space, and the same mask holds in every turn: in the observation, or in the info."""
 
@@ -282,22 +235,24 @@ class Choosy(Elimination):
         self.mask, self.is_observed = mask, is_observed
         if is_observed:
             space_of_mask = gym.spaces.Tuple([gym.spaces.MultiBinary(len(part)) for part in mask])
-            self._observations = {
-                agent: gym.spaces.Dict(observation=numbers, action_mask=space_of_mask) for agent, numbers in self._observations.items()
-            }
+            for agent, numbers in self._observations.items():
+                self._observations[agent] = gym.spaces.Dict(observation=numbers, action_mask=space_of_mask)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         super().reset(seed, options)
         if not self.is_observed:
-            self.infos = {agent: {"action_mask": self.mask} for agent in self.agents}
+            self.infos = {agent: {"action_mask": self.mask, "mood": "good"} for agent in self.agents}
 
     def observe(self, agent: str) -> Any:
         numbers = np.full(2, self.steps % 10, np.float32)
         return {"observation": numbers, "action_mask": self.mask} if self.is_observed else numbers
 
     def step(self, action: Any) -> None:
+        if action is None:
+            return super().step(action)
         assert self._actions[self.agent_selection].contains(action)
         self.steps += 1
+        self.truncations = dict.fromkeys(self.agents, self.steps >= self.longest)
         self.agent_selection = self._selector.next()
 
 
@@ -305,6 +260,31 @@ def choosy(space: gym.Space[Any], mask: Any, is_observed: bool = False, **option
     table = PettingZooGame(functools.partial(Choosy, space, mask, is_observed), **options)
     table.reset(0, None)
     return table
+
+
+def test_a_mask_in_the_info_counts() -> None:
+    space = gym.spaces.Discrete(4, start=3)
+    table = choosy(space, [0, 1, 1, 1], action_names={"red_0": ["a", "b", "c", "d"], "blue_0": None})
+    assert (table.legal_moves("red_0"), table.info("red_0")) == (["b", "c", "d"], {"mood": "good"})
+    assert [play(table, move).is_valid for move in ("a", "c")] == [False, True]
+    assert table.legal_moves("green_0") == ["4", "5", "6"]
+    rng = np.random.default_rng(0)
+    assert {table.sample_move("green_0", rng).content for _ in range(50)} == {"4", "5", "6"}
+    with pytest.raises(ConfigurationError, match=r"red_0 .* mask allows no action"):
+        choosy(space, np.zeros(4, np.int8)).sample_move("red_0", rng)
+
+
+@pytest.mark.parametrize(
+    "make_env",
+    [
+        Elimination,
+        functools.partial(Choosy, gym.spaces.Discrete(4), np.array([0, 1, 1, 1], np.int8)),
+        functools.partial(Elimination, longest=3),
+    ],
+)
+def test_any_environment_is_the_same_game(make_env: Callable[[], Any]) -> None:
+    for seed in range(20):
+        check_same_game(make_env, seed)
 
 
 TWO_CHOICES = gym.spaces.MultiDiscrete([3, 3])
@@ -353,7 +333,7 @@ def test_a_mask_that_is_not_told_as_a_list_of_moves_is_shown() -> None:
     assert "[0, 1, 0]" in shown
     assert not play(table, "[0, 0]").is_valid
     assert play(table, "[1, 2]").is_valid
-    assert same(choosy(TWO_CHOICES, mask).info("red_0"), {"action_mask": mask})
+    assert same(choosy(TWO_CHOICES, mask).info("red_0"), {"action_mask": mask, "mood": "good"})
 
 
 @pytest.mark.parametrize("mask", [[1, 0, 1], ([1, 0, 1], [1, 0]), ([1, 0, 1], [1, 0, 2]), 1, ([1, 0, 1], None)])
