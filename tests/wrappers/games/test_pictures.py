@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -86,19 +85,28 @@ def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch
     env.close()
 
 
-@pytest.mark.parametrize(("game", "actions"), [("CartPole-v1", [0, 1, 0, 1]), ("FrozenLake-v1", [1, 1]), ("Taxi-v4", [0, 2, 4])])
-def test_a_game_is_filmed_as_it_draws_itself(game: str, actions: list[int]) -> None:
-    """Also one that the model is shown as a drawing in text."""
-    env, native = vfgym.to_chat(game, render_mode="rgb_array"), gym.make(game, render_mode="rgb_array")
+@pytest.mark.parametrize(
+    ("game", "actions"),
+    [("CartPole-v1", [0, 1, 0, 1]), ("FrozenLake-v1", [1, 1]), ("Taxi-v4", [0, 2, 4]), ("pettingzoo/tictactoe-v3", [4, 0])],
+)
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_game_is_filmed_as_it_draws_itself(game: str, actions: list[int], blocking: bool) -> None:
+    """Also one that the model is shown as a drawing in text; one that blocks draws on its thread."""
+    if game.startswith("pettingzoo"):
+        pettingzoo = pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+        native = pettingzoo.make("aec", "classic/tictactoe_v3", render_mode="rgb_array")
+        env: Any = make(game, opponents="self", blocking=blocking).unwrapped
+    else:
+        env, native = vfgym.to_chat(game, render_mode="rgb_array", blocking=blocking), gym.make(game, render_mode="rgb_array")
     assert env.metadata["render_fps"] == native.metadata["render_fps"]
-    env.reset(seed=5)
+    await env.areset(seed=5)
     native.reset(seed=5)
     for action in actions:
         assert np.array_equal(env.render(), native.render())
-        env.step(str(action))
+        await env.astep(str(action))
         native.step(action)
     assert np.array_equal(env.render(), native.render())
-    env.close()
+    await env.aclose()
 
 
 @pytest.mark.parametrize(
@@ -118,25 +126,14 @@ def test_the_model_sees_the_same_whether_or_not_it_is_filmed(game: str, options:
     assert conversations[0] == conversations[1]
 
 
-def test_a_blocking_game_draws_on_its_thread() -> None:
-    async def play_async() -> Any:
-        env = vfgym.to_chat("CartPole-v1", render_mode="rgb_array", blocking=True)
-        await env.areset(seed=0)
-        await env.astep("Push cart to the left")
-        picture = env.render()
-        await env.aclose()
-        return picture
-
-    native = gym.make("CartPole-v1", render_mode="rgb_array")
-    native.reset(seed=0)
-    native.step(0)
-    assert np.array_equal(asyncio.run(play_async()), native.render())
-
-
 def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
     def render() -> Any:
         raise OSError("no display")
 
+    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    other = make("pettingzoo/tictactoe-v3", game_options={"render_mode": None})
+    other.reset(seed=0)
+    assert other.render().shape == PAGE_SHAPE  # type: ignore[union-attr]
     env = vfgym.to_chat(lambda: Toy("rgb_array", metadata={"render_modes": ["rgb_array"]}, render=render), render_mode="rgb_array")
     env.reset()
     with caplog.at_level(logging.WARNING):
@@ -145,27 +142,8 @@ def test_a_game_that_cannot_draw_here_is_filmed_as_its_conversation_and_says_why
         pages.append(env.render())
     assert [page.shape for page in pages] == [PAGE_SHAPE] * 2
     assert not np.array_equal(*pages)
-    assert [record.message for record in caplog.records] == [
-        "GymnasiumGame shows its conversation instead of the game, which cannot be drawn: OSError('no display')"
-    ]
-
-
-def test_a_game_of_pettingzoo_is_filmed_as_it_draws_itself() -> None:
-    pettingzoo = pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
-    other = make("pettingzoo/tictactoe-v3", game_options={"render_mode": None})  # which is filmed as its conversation
-    other.reset(seed=0)
-    assert other.render().shape == PAGE_SHAPE  # type: ignore[union-attr]
-    env: Any = make("pettingzoo/tictactoe-v3", opponents="self")
-    native = pettingzoo.make("aec", "classic/tictactoe_v3", render_mode="rgb_array")
-    env.reset(seed=0)
-    native.reset(seed=0)
-    for action in (4, 0):
-        assert np.array_equal(env.render(), native.render())
-        env.step(str(action))
-        native.step(action)
-    assert np.array_equal(env.render(), native.render())
-    assert env.metadata["render_fps"] == native.metadata["render_fps"]
-    env.close()
+    said = "GymnasiumGame shows its conversation instead of the game, which cannot be drawn: OSError('no display')"
+    assert caplog.messages == [said]
 
 
 class Drawing(vfgym.SingleTurnEnv):

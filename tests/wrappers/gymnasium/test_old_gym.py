@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import vfgym
+from verifiers_compat.envs.experimental.gym_env import GymEnv
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium.old_gym import OldGymGame, convert_space, has_old_interface, normalize_reset, normalize_step, reset_game
 
@@ -154,3 +158,52 @@ def test_spaces_have_the_same_elements(space: Any, converted: gym.Space[Any]) ->
 def test_other_spaces_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="Gymnasium's or the older Gym's, got"):
         convert_space(of_gym("Sequence"))
+
+
+class Counting(Old):
+    """Count up from a number that the seed gives."""
+
+    observation_space = spaces.Discrete(20)
+
+    def seed(self, seed: int | None = None) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def reset(self) -> Any:
+        self.count = int(self.rng.integers(10))
+        return self.count
+
+    def step(self, action: int) -> Any:
+        self.count += action
+        return self.count, action, self.count > 10, {"count": self.count}
+
+
+class Handed(Counting, gym.Env[Any, Any]):  # type: ignore[misc]
+    """Count up from a number that the seed gives."""
+
+    def reset(self, *, seed: int | None = None, return_info: bool = False, options: Any = None) -> Any:
+        if seed is not None:
+            self.seed(seed)
+        return (super().reset(), {}) if return_info else super().reset()
+
+
+@pytest.mark.parametrize("make", [Counting, Handed])
+def test_both_ways_to_play_an_old_game_are_alike_and_it_is_copied_and_closed(make: Any) -> None:
+    chat, rollouts = vfgym.to_chat(make), GymEnv(make, action_parser=int)
+    for seed in (5, 6, 7):
+        content = chat.reset(seed=seed)[0][-1].content
+        rollouts.reset(seed=seed)
+        assert content.startswith(f"You are playing {make.__name__}.\n\nCount up from a number that the seed gives.")
+        for action in "012":
+            copies = (copy.deepcopy(chat), pickle.loads(pickle.dumps(chat)))
+            one, other = chat.step(action), rollouts.step(action)
+            assert tuple(one)[1:4] == tuple(other)[1:4]
+            assert one.observation[-1].content.split()[0] == other.observation[-1].content
+            assert [each.step(action).observation for each in copies] == [one.observation] * 2
+            if one.terminated:
+                break
+    first = int(np.random.default_rng(5).integers(10))
+    assert chat.reset(seed=5)[0][-1].content.endswith(f"\n\n{first}")
+    assert len({chat.reset()[0][-1].content for _ in range(8)}) > 1, "an unseeded reset continues the game's random numbers"
+    game = chat.state.session.game.game
+    chat.close()
+    assert game.calls[-1] == "close"

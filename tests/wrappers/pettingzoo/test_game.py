@@ -274,14 +274,10 @@ def test_a_mask_in_the_info_counts() -> None:
         choosy(space, np.zeros(4, np.int8)).sample_move("red_0", rng)
 
 
-@pytest.mark.parametrize(
-    "make_env",
-    [
-        Elimination,
-        functools.partial(Choosy, gym.spaces.Discrete(4), np.array([0, 1, 1, 1], np.int8)),
-        functools.partial(Elimination, longest=3),
-    ],
-)
+MASKED = functools.partial(Choosy, gym.spaces.Discrete(4), np.array([0, 1, 1, 1], np.int8))
+
+
+@pytest.mark.parametrize("make_env", [Elimination, MASKED, functools.partial(Elimination, longest=3)])
 def test_any_environment_is_the_same_game(make_env: Callable[[], Any]) -> None:
     for seed in range(20):
         check_same_game(make_env, seed)
