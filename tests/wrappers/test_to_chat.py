@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_an_id_passes_other_arguments_to_the_game() -> None:
     env = vfgym.to_chat("gymnasium:FrozenLake-v1", map_name="8x8", max_turns=2)
     assert "FFFFFFFF" in first_content(env)
     assert (env.max_turns, env.env_id) == (2, "FrozenLake-v1")
+    assert {"env", "observe", "max_turns"} <= inspect.signature(vfgym.to_chat).parameters.keys()
 
 
 @pytest.mark.parametrize(
@@ -153,9 +155,6 @@ print(env.step("4").reward)
     assert run_python(program, check=True).stdout.split() == ["0.0"]
 
 
-# Drawings
-
-
 def frame_in(message: Any) -> np.ndarray[Any, Any]:
     (part,) = [part for part in message.content if part["type"] == "image_url"]
     return frame_of(part)
@@ -200,7 +199,6 @@ class Undrawing(Drawing):
 
 @pytest.fixture
 def register() -> Iterator[Any]:
-    """Register games for one test."""
     before = {*gym.registry}
     yield lambda entry_point: gym.register("Drawing-v0", entry_point)
     for game_id in {*gym.registry} - before:

@@ -57,7 +57,6 @@ def same(one: Any, other: Any) -> bool:
 
 
 def play_both(native: gym.Env[Any, Any], back: gym.Env[Any, Any], *, seed: int, steps: int) -> None:
-    """Play the same actions in both, and compare all that comes back."""
     assert back.action_space == native.action_space
     assert back.observation_space == native.observation_space
     native.action_space.seed(seed)

@@ -25,7 +25,6 @@ NAMED = [
 
 
 def codec_of(env_id: str) -> Codec:
-    """Return what reads the actions of a registered game, of whoever begins."""
     env: Any = gym.make(env_id).unwrapped
     if env_id.startswith("gymnasium/"):
         return env.codec  # type: ignore[no-any-return]

@@ -32,7 +32,6 @@ def answer(seat: EpisodeSeat) -> Any:
 
 
 def play(seat: EpisodeSeat) -> list[Any]:
-    """Play a few turns on."""
     outcomes = []
     while not seat.episode.is_over and len(outcomes) < MOST_TURNS:
         outcomes.append(seat.step(answer(seat)))

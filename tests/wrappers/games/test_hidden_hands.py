@@ -27,7 +27,6 @@ def openspiel(name: str, **options: Any) -> Any:
 
 
 def hands(seat: Any) -> list[str]:
-    """Return the hands at a table of Leduc hold'em, and how the deck is ordered."""
     game = seat.state.session.game.env.unwrapped.env.game
     return [*(player.hand.get_index() for player in game.players), *(card.get_index() for card in game.dealer.deck)]
 

@@ -31,7 +31,6 @@ from vfgym.wrappers.games.turns import Turn
 
 
 def tokens_of(conversation: list[Any], count: Callable[[str], int] = estimate_tokens) -> int:
-    """Return the tokens of a conversation whose messages are text and images."""
     return sum(
         count(message.content)
         if isinstance(message.content, str)
@@ -65,7 +64,6 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO
 
 
 def parrot(*answers: str, **options: Any) -> Any:
-    """Play some answers."""
     env = Parrot(blocking=False, **options)
     env.reset(seed=0)
     for answer in answers:
@@ -96,6 +94,7 @@ def test_as_many_of_the_last_turns_are_shown_as_fit(answers: list[str], budget: 
         is_whole = [opening, *rest] == whole
         assert (EARLIER_MOVES in opening) != is_whole
         assert tokens_of(shown) <= budget or not rest
+        assert history is None or sum(bool(answer.strip()) for answer in rest[::2]) <= history
         if not is_whole and history is None:
             more = [f"Ask for letters.\n\n{EARLIER_MOVES}\n\n{whole[-len(rest) - 3]}", *whole[-len(rest) - 2 :]]
             before = whole[: len(whole) - len(rest) - 2]
@@ -179,7 +178,6 @@ def test_every_kind_of_game_keeps_to_the_budget_and_plays_the_same(make: Callabl
 
 
 def pictures(conversation: list[Any]) -> list[int]:
-    """Return the places of the messages with a picture."""
     return [
         place
         for place, message in enumerate(conversation)

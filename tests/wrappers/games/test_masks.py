@@ -100,12 +100,8 @@ def test_a_mask_stands_in_the_observation_or_else_in_the_info() -> None:
 def test_a_space_holds_a_mask_only_beside_something_else() -> None:
     mask = spaces.MultiBinary(3)
     both = spaces.Dict(action_mask=mask, cards=spaces.Discrete(2))
-    assert [holds_mask(space) for space in (both, spaces.Dict(action_mask=mask), spaces.Dict(cards=mask), mask)] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    assert holds_mask(both)
+    assert not any(holds_mask(space) for space in (spaces.Dict(action_mask=mask), spaces.Dict(cards=mask), mask))
     assert [*without_mask(both.spaces)] == ["cards"]
 
 
@@ -142,16 +138,7 @@ def test_commands_are_those_that_a_game_of_text_lists() -> None:
     assert find_commands(spaces.Discrete(2), {"admissible_commands": ["look"]}) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("Open  Mailbox", "open mailbox"),
-        ("OPEN MAILBOX!", "open mailbox"),
-        ("open mailbox.", "open mailbox"),
-        ("Go", "Go"),
-        ("go", "go"),
-        ("dance", "dance"),
-    ],
-)
-def test_a_text_is_the_one_command_that_it_looks_like(text: str, command: str) -> None:
-    assert as_command(text, ["look", "open mailbox", "Go", "GO"]) == command
+def test_a_text_is_the_one_command_that_it_looks_like() -> None:
+    texts = ("Open  Mailbox", "OPEN MAILBOX!", "open mailbox.", "Go", "go", "dance")
+    read = [as_command(text, ["look", "open mailbox", "Go", "GO"]) for text in texts]
+    assert read == [*["open mailbox"] * 3, "Go", "go", "dance"]

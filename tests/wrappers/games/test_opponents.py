@@ -74,7 +74,6 @@ class Patience(Error, TimeoutError):
 
 
 def failing(error: Exception, is_async: bool) -> Any:
-    """Return an opponent that raises `error`."""
 
     def plain(observation: list[Any], info: dict[str, Any]) -> str:
         raise error

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.wrappers import HumanRendering, RecordVideo, RenderCollection
+from gymnasium.wrappers import RecordVideo, RenderCollection
 
 import vfgym
 from tests.wrappers.games.nim import NimEnv
@@ -29,14 +29,12 @@ FAMILIES = pytest.mark.parametrize(
 
 
 def make(env_id: str, **options: Any) -> gym.Env[Any, Any]:
-    """Make one environment of a family that is installed."""
     family = env_id.partition("/")[0].replace("-", "_")
     pytest.importorskip(family, reason=f"needs the extra {family}")
     return gym.make(env_id, render_mode="rgb_array", **options)
 
 
 def play(env: gym.Env[Any, Any], turns: int) -> int:
-    """Play at random, and return how many turns it took."""
     env.action_space.seed(3)
     env.reset(seed=0)
     for turn in range(1, turns + 1):
@@ -72,17 +70,6 @@ def test_gymnasium_collects_a_frame_of_each_turn(env_id: str) -> None:
         env.close()
         assert {(frame.shape, frame.dtype.name) for frame in frames} == {(frames[0].shape, "uint8")}
         assert (len(frames), len({frame.tobytes() for frame in frames}) > 1) == (turns + 1, True)
-
-
-@FAMILIES
-def test_human_rendering_opens_a_window_on_every_family(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    env = HumanRendering(make(env_id))
-    env.metadata["render_fps"] = 1000  # nobody watches
-    play(env, 2)
-    shape = env.env.render().shape
-    assert env.window.get_size() == (shape[1], shape[0])
-    env.close()
 
 
 @pytest.mark.parametrize(

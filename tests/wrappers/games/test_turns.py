@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import vfgym
 from tests.wrappers.games.counting import Answering, Counting, Game
@@ -107,26 +105,6 @@ def test_an_authors_last_words_come_after_what_the_game_answered(history: int | 
     env.step("a")
     assert env.step("b").terminated
     assert said(env.state["completion"]) == ["a", "move 1", "b", "move 2", "That is all."]
-
-
-@given(st.lists(st.sampled_from(["something", "nothing"]), max_size=6), st.integers(0, 3))
-@settings(max_examples=40)
-def test_a_limited_history_holds_the_last_moves_and_all_answers_since_that_made_none(answers: list[str], history: int) -> None:
-    env = Echo(history=history, blocking=False)
-    shown, _ = env.reset(seed=0)
-    count = 0
-    for answer in answers:
-        outcome = env.step(answer)
-        count += answer == "something"
-        if outcome.terminated:
-            return
-        shown = outcome.observation
-        first, *rest = said(shown)
-        assert first.startswith("Say anything.")
-        assert f"move {count}" in "\n\n".join([first, *rest]).split("\n\n")
-        assert rest.count("something") == min(history, count)
-        assert (rest == []) == (history == 0 and answer == "something")
-        assert rest == [] or rest[-2:] == [answer, f"move {count}" if answer == "something" else "Say something!"]
 
 
 def test_an_info_is_copied_value_by_value() -> None:

@@ -68,7 +68,6 @@ class Driver:
 
 @pytest.fixture
 def drivers(monkeypatch: pytest.MonkeyPatch) -> list[Driver]:
-    """Put a package in the place of BrowserGym, and return the drivers that it starts."""
     started: list[Driver] = []
     core: Any = ModuleType("browsergym.core")
     core.current = None

@@ -37,7 +37,6 @@ FOR_PROGRAMMERS = re.compile(
 
 
 def made(game_id: str, **options: Any) -> gym.Env[Any, Any]:
-    """Make a game, whatever warnings Gymnasium has about its age."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -140,7 +139,6 @@ def test_what_is_not_known_is_not_told() -> None:
 
 
 def labelled(game_id: str, **options: Any) -> tuple[Any, dict[str, float]]:
-    """Return a game after some random steps, and its observation by label."""
     env = made(game_id, **options)
     env.action_space.seed(1)
     env.reset(seed=1)
@@ -267,7 +265,6 @@ def test_results_say_which_texts_a_model_was_told() -> None:
 
 
 def written(key: str, **attributes: Any) -> Description:
-    """Describe a game that has the name of a class of another package's, and these attributes."""
     module, _, name = key.partition(":")
     game = type(name, (gym.Env,), {"__module__": module, "action_space": Discrete(3), "observation_space": Discrete(2), **attributes})()
     settings = attributes.get("settings")

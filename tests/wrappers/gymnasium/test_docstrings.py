@@ -10,7 +10,6 @@ from vfgym.wrappers.gymnasium.docstrings import numbered_elements, plain, player
 
 
 def text_of(docstring: str) -> str:
-    """Return what is told of a docstring that has no headings."""
     assert player_sections(docstring).keys() <= {""}
     return player_sections(docstring).get("", "")
 
@@ -42,24 +41,12 @@ def test_lines_are_joined_and_lists_and_drawings_kept() -> None:
 @pytest.mark.parametrize(
     "noise",
     [
-        ":param size: How large it is,\n    in cells.",
-        ":param int size: How large.\n:returns: Nothing.\n:rtype: None",
-        ".. versionadded:: 1.2\n   It is new.",
-        ".. code-block:: python\n\n   env.step(0)",
-        "Args:\n    x: A number.\n\n        Any one.",
-        "Returns:\n    A tuple.",
-        "```python\nenv = make()\n```",
-        "```\nnever closed",
-        ">>> play()\n1",
-        "<!-- hidden\nwords -->",
-        "![a car](car.png)",
-        "## Changelog\n- v1: first",
-        "## Version History\n- v1: first",
-        "## Credits\nby Somebody",
-        "## Citation\n@article{x}",
-        "## Usage\nStep it.",
-        "Parameters\n----------\nx : int\n    A number.",
-        "References\n----------\nA book.",
+        *(":param size: How large it is,\n    in cells.", ":param int size: How large.\n:returns: Nothing.\n:rtype: None"),
+        *(".. versionadded:: 1.2\n   It is new.", ".. code-block:: python\n\n   env.step(0)"),
+        *("Args:\n    x: A number.\n\n        Any one.", "Returns:\n    A tuple."),
+        *("```python\nenv = make()\n```", "```\nnever closed", ">>> play()\n1", "<!-- hidden\nwords -->", "![a car](car.png)"),
+        *(f"## {heading}\n- v1: by Somebody" for heading in ("Changelog", "Version History", "Credits", "Citation", "Usage")),
+        *("Parameters\n----------\nx : int\n    A number.", "References\n----------\nA book."),
     ],
 )
 def test_what_is_for_programmers_is_not_told(noise: str) -> None:
@@ -69,15 +56,14 @@ def test_what_is_for_programmers_is_not_told(noise: str) -> None:
 @pytest.mark.parametrize(
     "sentence",
     [
-        "It is adapted from the work of P. Wawrzynski.",
-        "See https://example.com for more.",
-        "Created by Somebody.",
-        "Credits to Somebody for the idea.",
-        "It is good for curriculum learning.",
-        "Use gymnasium.make to make it.",
-        "To import it, say import games.",
-        "Changed in v1.2.",
-        "Copyright Somebody.",
+        *(
+            "It is adapted from the work of P. Wawrzynski.",
+            "See https://example.com for more.",
+            "Created by Somebody.",
+            "Copyright Somebody.",
+        ),
+        *("Credits to Somebody for the idea.", "It is good for curriculum learning.", "Use gymnasium.make to make it."),
+        *("To import it, say import games.", "Changed in v1.2."),
     ],
 )
 def test_sentences_of_credits_imports_and_changes_are_not_told(sentence: str) -> None:

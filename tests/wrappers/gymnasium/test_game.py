@@ -22,14 +22,12 @@ NO_ACTION = "I do not know."
 
 
 def toy(options: dict[str, Any] | None = None, **attributes: Any) -> Any:
-    """Return a game that has begun, as a chat environment."""
     env = vfgym.to_chat(lambda: Toy(**attributes), **(options or {}))
     env.reset(seed=0)
     return env
 
 
 def calls(*actions: Any) -> AssistantMessage:
-    """Return a message that calls the tool once for each action."""
     return AssistantMessage(None, tool_calls=[ToolCall(f"call_{n}", "act", f'{{"action": {action}}}') for n, action in enumerate(actions)])
 
 

@@ -16,7 +16,6 @@ BYTES = (0, 255)
 
 
 def screen(*lines: str, width: int = 30) -> np.ndarray[Any, Any]:
-    """Return lines as the bytes of a terminal."""
     return np.array([[*line.encode().ljust(width, b" ")] for line in lines], np.uint8)
 
 
@@ -41,7 +40,6 @@ class Observed(gym.Env[Any, Any]):
 
 
 def shown(space: gym.Space[Any], observation: Any, **attributes: Any) -> tuple[str, str]:
-    """Return the prompt of a game that observes this, and how a move shows it."""
 
     def make() -> Observed:
         game = Observed(space, observation, attributes.get("render_mode"))

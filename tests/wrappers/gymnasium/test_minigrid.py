@@ -37,7 +37,6 @@ SYMBOLS = dict(zip("?.#,DKOBGL", ["unseen", "empty", "wall", "floor", "door", "k
 
 
 def objects_in(text: str) -> dict[tuple[int, int], str]:
-    """Read the places of what is seen back from the text: steps to the right and ahead."""
     found = {}
     for line in re.findall(r"^- (.+)$", text, re.MULTILINE):
         name, places = line.split(": ")
@@ -54,7 +53,6 @@ def map_in(text: str) -> list[str]:
 
 
 def name_of(thing: Any) -> str:
-    """Say what MiniGrid's own object is called."""
     if thing.type == "lava":
         return "lava"
     if thing.type == "door":
@@ -94,7 +92,6 @@ def test_what_is_told_stands_in_the_grid_where_it_is_told(game_id: str) -> None:
 
 @st.composite
 def views(draw: st.DrawFn) -> np.ndarray[Any, Any]:
-    """Any view, of any size that a view may have."""
     columns, rows = draw(st.sampled_from([3, 5, 7])), draw(st.integers(2, 7))
     return np.stack([draw(arrays.arrays(np.uint8, (columns, rows), elements=st.integers(0, most))) for most in (9, 5, 2)], axis=-1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import pickle
 from typing import Any
@@ -27,7 +28,6 @@ LAKE = {"is_slippery": False}
 
 
 def shown(env: Any) -> str:
-    """Return all text of the first observation."""
     content = first_content(env)
     return content if isinstance(content, str) else "\n\n".join(part["text"] for part in content if part["type"] == "text")
 
@@ -70,7 +70,6 @@ SPACES = st.recursive(
 
 
 def leaves(value: Any) -> int:
-    """Count the numbers and texts in an observation."""
     if isinstance(value, np.ndarray):
         return value.size
     members = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else None
@@ -189,11 +188,6 @@ def test_wrappers_that_change_observations_are_not_bypassed(wrapped: Any, ending
         assert "In the drawing" not in text
 
 
-def test_a_wrapper_that_could_change_observations_keeps_the_drawing_of_a_game_that_was_made_for_it() -> None:
-    assert shown(vfgym.to_chat(Shaped(gym.make("FrozenLake-v1", **LAKE)))).endswith("\n\n0")
-    assert shown(vfgym.to_chat(Shaped(gym.make("FrozenLake-v1", render_mode="ansi", **LAKE)))).endswith("HFFG")
-
-
 def test_gymnasiums_wrappers_are_told_apart() -> None:
     """One that may not change observations hands them on as they are, whatever they are."""
     classes = [cls for cls in vars(wrappers).values() if isinstance(cls, type) and issubclass(cls, gym.Wrapper)]
@@ -202,11 +196,8 @@ def test_gymnasiums_wrappers_are_told_apart() -> None:
     assert changing >= {"FrameStackObservation", "MaxAndSkipObservation", "AtariPreprocessing", "DelayObservation"}
     assert not changing & {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "Autoreset", "ClipAction"}
     assert (may_change_observations(Shaped), may_change_observations(Named)) == (True, False)
-
-
-def test_text_of_ones_own_is_not_ignored_where_only_images_are_shown() -> None:
-    with pytest.raises(ConfigurationError, match='give observe="text" or observe="both"'):
-        vfgym.to_chat("CartPole-v1", observe="image", obs_to_text=str)
+    lakes = [Shaped(gym.make("FrozenLake-v1", render_mode=mode, **LAKE)) for mode in (None, "ansi")]  # the second is made to be drawn
+    assert [shown(vfgym.to_chat(lake)).rpartition("\n")[2] for lake in lakes] == ["0", "HFFG"]
 
 
 @pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Taxi-v4", "CliffWalking-v1"])
@@ -279,7 +270,6 @@ class Seeing(Toy):
 
 
 def play(space: gym.Space[Any], **options: Any) -> tuple[list[Any], Any]:
-    """Return the content of the second message of a game, as texts and arrays, and what was observed then."""
     env = vfgym.to_chat(lambda: Seeing(observation_space=space), **options)
     env.reset(seed=3)
     content = env.step("1").observation[-1].content
@@ -321,6 +311,7 @@ def test_an_image_is_shown_as_an_image_and_what_stands_beside_it_as_text(space: 
     [
         (spaces.Dict(camera=CAMERA, lidar=spaces.Box(0, 9, (1000,))), {}, r'1000 numbers.*observe="image" if its images are enough'),
         (spaces.Dict(camera=CAMERA), {"observe": "text"}, "which no model can read"),
+        (BOTH, {"observe": "image", "obs_to_text": str}, 'give observe="text" or observe="both"'),
     ],
 )
 def test_numbers_beside_an_image_must_be_readable(space: Any, options: dict[str, Any], problem: str) -> None:
@@ -339,13 +330,9 @@ def test_stacked_frames_are_shown_side_by_side_and_explained() -> None:
 
 @pytest.mark.parametrize("space", [CAMERA, BOTH], ids=["image", "dict"])
 def test_a_game_without_a_drawing_is_filmed_as_it_is_observed(space: gym.Space[Any]) -> None:
-    env: Any = vfgym.to_chat(lambda: Seeing(observation_space=space), render_mode="rgb_array")
-    assert np.array_equal(frame_of(first_content(env)[-1]), env.render())
-
-
-def test_it_can_be_pickled() -> None:
-    env = vfgym.to_chat(Seeing)
+    env: Any = vfgym.to_chat(functools.partial(Seeing, observation_space=space), render_mode="rgb_array")
     assert first_content(pickle.loads(pickle.dumps(env))) == first_content(env)
+    assert np.array_equal(frame_of(first_content(env)[-1]), env.render())
 
 
 def test_minigrids_symbols_are_no_image_but_its_pictures_are() -> None:

@@ -19,7 +19,6 @@ ALL = ("reward", "legal", "step")
 
 
 def replies(game: Any, *answers: Any, **options: Any) -> list[str]:
-    """Return the text of the first observation and of what each answer is replied with."""
     env = vfgym.to_chat(game, **options)
     return [env.reset(seed=0)[0][-1].content, *(env.step(answer).observation[-1].content for answer in answers)]
 
@@ -55,9 +54,6 @@ class Windy(MaskedObservation):
 
     def seen(self) -> Any:
         return {**super().seen(), "wind": 1}
-
-
-# Rewards
 
 
 def test_a_move_says_what_it_earned() -> None:
@@ -128,11 +124,7 @@ def test_a_mask_is_left_in_the_observation_where_legal_actions_are_not_told() ->
 @pytest.mark.parametrize(
     ("mask", "space", "told"),
     [
-        (
-            np.arange(500) % 5 != 0,
-            spaces.Discrete(500),
-            f"Legal actions: {FIRST}, and 384 more",
-        ),
+        (np.arange(500) % 5 != 0, spaces.Discrete(500), f"Legal actions: {FIRST}, and 384 more"),
         ([0, 0, 0], spaces.Discrete(3), "Legal actions: none"),
         ((np.array([0, 1], np.int8), np.array([1, 1, 0], np.int8)), spaces.MultiDiscrete([2, 3]), "Action mask: [[0, 1], [1, 1, 0]]"),
     ],
@@ -145,9 +137,6 @@ def test_masks_of_other_sizes_and_spaces_are_told(mask: Any, space: Any, told: s
 def test_a_mask_that_does_not_fit_is_named_at_reset() -> None:
     with pytest.raises(ConfigurationError, match=r"expected a mask of shape \(3,\)"):
         replies(lambda: Toy(info={"action_mask": [1, 0]}))
-
-
-# Steps
 
 
 @pytest.mark.parametrize(
@@ -163,9 +152,6 @@ def test_a_mask_that_does_not_fit_is_named_at_reset() -> None:
 def test_steps_are_counted_to_the_limit_of_the_game_or_of_the_episode(game: Any, max_turns: int, answers: str, steps: list[Any]) -> None:
     told = replies(game, *answers, show=("step",), max_turns=max_turns)
     assert [step is None or text.rpartition("\n")[2] == step for text, step in zip(told, steps, strict=True)] == [True] * len(steps)
-
-
-# Together
 
 
 def test_all_is_told_below_the_observation_in_one_order() -> None:

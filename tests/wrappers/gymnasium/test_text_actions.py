@@ -22,7 +22,6 @@ class House(Toy):
 
 
 def typed(answer: str, commands: tuple[str, ...] = ()) -> str | None:
-    """Return what is typed for an answer; None where it is asked again."""
     env = vfgym.to_chat(lambda: House(info={"admissible_commands": commands}))
     env.reset(seed=0)
     env.step(answer)

@@ -41,7 +41,11 @@ class Attic:
 
 
 def test_a_game_is_played_by_typing() -> None:
+    """Beyond its own limit it is truncated. Random agents type what is understood."""
+    assert vfgym.evaluate(vfgym.to_chat(Attic, rules="Type."), "random", num_examples=3, progress=False)["metadata"]["num_failed"] == 0
     env = vfgym.to_chat(Attic, rules="Type.")
+    env.reset(seed=0)
+    assert [env.step("wait")[2:4] for _ in range(6)] == [(False, False)] * 5 + [(False, True)]
     observation, info = env.reset(seed=3)
     expected = random.Random(3).randrange(1000)
     goal = "Your task is to find the lamp."
@@ -53,22 +57,9 @@ def test_a_game_is_played_by_typing() -> None:
     assert observation[-1].content.startswith("I don't know how to open window.")
     assert env.step("take lamp")[1:4] == (1.0, True, False)
     assert observation[-1].content.count(goal) == 0
-
-
-def test_a_goal_that_the_first_text_tells_is_not_told_twice() -> None:
-    class Talkative(Attic):
-        def reset(self) -> tuple[str, dict[str, Any]]:
-            _, info = super().reset()
-            return "Your task is to find the lamp. Go!", info
-
-    assert vfgym.to_chat(Talkative, rules="Type.").reset(seed=0)[0][-1].content.count("find the lamp") == 1
-
-
-def test_beyond_its_own_limit_a_game_is_truncated() -> None:
-    env = vfgym.to_chat(Attic, rules="Type.")
-    env.reset(seed=0)
-    flags = [env.step("wait")[2:4] for _ in range(6)]
-    assert flags == [(False, False)] * 5 + [(False, True)]
+    talkative = TextGame(Attic())
+    talkative.game.reset = lambda: (f"{goal} Go!", {"taskDesc": goal})  # which is not told twice
+    assert talkative.reset()[0] == f"{goal} Go!"
 
 
 def test_options_choose_what_the_game_loads() -> None:
@@ -132,11 +123,6 @@ def test_a_game_that_knows_how_is_copied_its_own_way() -> None:
     env.step("wait")
     branch = env.branch()
     assert branch.step("take lamp")[1] == env.step("take lamp")[1] == 1.0
-
-
-def test_random_agents_type_what_is_understood() -> None:
-    results = vfgym.evaluate(vfgym.to_chat(Attic, rules="Type."), "random", num_examples=3, progress=False)
-    assert results["metadata"]["num_failed"] == 0
 
 
 def test_any_text_is_a_command_and_samples_mean_something() -> None:

@@ -39,5 +39,4 @@ class Toy(gym.Env[Any, Any]):
 
 
 def first_content(env: Any, seed: int = 0) -> Any:
-    """Return the content of the first observation."""
     return env.reset(seed=seed)[0][-1].content

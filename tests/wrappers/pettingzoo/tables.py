@@ -56,7 +56,6 @@ def natively(make_env: Callable[[], Any], seed: int, most: int = 100) -> Iterato
 
 
 def said(table: PettingZooGame, action: Any) -> AssistantMessage:
-    """Return the message that plays an action, as a model would write it."""
     assert table.turn is not None
     return AssistantMessage(f"I have thought about it.\n<action>{table.codecs[table.turn].encode(action)}</action>")
 

@@ -6,14 +6,11 @@ import copy
 import functools
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import vfgym
 from tests.environments import Talk
@@ -55,25 +52,6 @@ def test_pettingzoos_own_tests_pass(name: str, capsys: pytest.CaptureFixture[str
     api_test(chat_aec(name), num_cycles=30)
     assert "Passed API test" in capsys.readouterr().out
     seed_test(functools.partial(chat_aec, name), num_cycles=10)
-
-
-@given(st.lists(st.sampled_from(["[0, 0]", "[1, 1]", "[2, 0]"]), min_size=8, max_size=8))
-@settings(max_examples=40)
-def test_agents_who_leave_at_different_times_end_as_they_do_natively(moves: list[str]) -> None:
-    def ends(env: Any, reads: Callable[[str], Any]) -> dict[str, tuple[float, bool, bool]]:
-        env.reset(seed=0)
-        named, totals, ended = iter(moves), dict.fromkeys(env.agents, 0.0), {}
-        for agent in env.agent_iter():
-            _, reward, terminated, truncated, _ = env.last()
-            totals[agent] += reward
-            ended[agent] = (totals[agent], terminated, truncated)
-            env.step(None if terminated or truncated else reads(next(named)))
-        return ended
-
-    make_env = functools.partial(Elimination, longest=8)
-    native = ends(make_env(), lambda move: np.array([int(move[1]), int(move[4])]))
-    env = to_pettingzoo(lambda: PettingZooGame(make_env))
-    assert {env.players[agent]: end for agent, end in ends(env, str).items()} == native
 
 
 def test_agents_have_conversations_of_their_own() -> None:
@@ -231,7 +209,6 @@ def test_an_episode_that_a_wrapper_ends_is_scored_in_its_last_step() -> None:
 
 
 def endings(aec: Any, answers: Iterator[str]) -> tuple[int, set[bool], set[str]]:
-    """Play a game to its end. Return how many answers were given, whether agents were truncated, and the stop conditions they are told."""
     aec.reset(seed=0)
     answered, conditions, truncations = 0, set(), set()
     for _ in aec.agent_iter():

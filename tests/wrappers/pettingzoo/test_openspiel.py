@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import re
 import time
 import warnings
 from typing import Any
@@ -12,8 +13,7 @@ import numpy as np
 import pytest
 
 import vfgym
-from tests.wrappers.pettingzoo.openspiel_games import contradiction, named_moves, play_at_random
-from vfgym.data import openspiel_prompts
+from vfgym.data import OpenSpielPrompt, openspiel_prompts
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.pettingzoo import PettingZooGame
@@ -63,16 +63,6 @@ def test_moves_have_the_names_of_the_position_and_of_the_player() -> None:
     assert "\x1b" not in table_of("twixt").observe("player_0")
 
 
-def test_a_table_is_copied_in_the_middle_of_a_game() -> None:
-    table = table_of("backgammon")
-    for _ in range(3):
-        assert table.turn is not None
-        table.move(AssistantMessage(f"<action>{(table.legal_moves(table.turn) or [''])[0]}</action>"))
-    copy = pickle.loads(pickle.dumps(table))
-    assert copy.turn == table.turn is not None
-    assert copy.legal_moves(copy.turn) == table.legal_moves(table.turn)
-
-
 def test_arguments_in_a_name_hold_after_a_reset() -> None:
     """Shimmy 2.0 loads the game by its short name then."""
     table = table_of("hex(board_size=3)")
@@ -109,11 +99,51 @@ def test_a_game_about_which_nothing_is_written_is_warned_of() -> None:
         assert vfgym.to_chat(made, rules="Do not get three in a row.").prompt_problems == ()
 
 
+def named_moves(prompt: OpenSpielPrompt) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", prompt["rules"]))
+
+
+def play_at_random(game: Any, rng: np.random.Generator, names: bool, most_moves: int) -> tuple[list[float] | None, set[str]]:
+    """Play a game of OpenSpiel, and return what it earned everybody (None where it was not ended) and what its moves were called."""
+    state, met = game.new_initial_state(), set()
+    for _ in range(most_moves):
+        if state.is_terminal():
+            return [round(each, 4) for each in state.returns()], met
+        if state.is_chance_node():
+            outcomes, chances = zip(*state.chance_outcomes(), strict=True)
+            state.apply_action(int(rng.choice(outcomes, p=np.array(chances) / sum(chances))))
+            continue
+        players = range(game.num_players()) if state.is_simultaneous_node() else [state.current_player()]
+        legal = {player: state.legal_actions(player) for player in players}
+        if names:
+            met |= {state.action_to_string(player, action) for player, actions in legal.items() for action in actions}
+        chosen = [int(rng.choice(actions)) if actions else 0 for actions in legal.values()]
+        if state.is_simultaneous_node():
+            state.apply_actions(chosen)
+        else:
+            state.apply_action(chosen[0])
+    return None, met
+
+
+def contradiction(game: Any, prompt: OpenSpielPrompt, returns: list[float]) -> str:
+    """Return how the end of a game contradicts what is written about it; empty where it does not."""
+    if "outcome" in prompt:
+        expected = [[-1.0, 1.0]] if prompt["outcome"] == "win" else [[-1.0, 1.0], [0.0, 0.0]]
+        if sorted(returns) not in expected:
+            return f"a game that ends with {prompt['outcome']!r} earned {returns}"
+    if "returns" in prompt and not set(returns) <= set(prompt["returns"]):
+        return f"{returns} is not among {prompt['returns']}"
+    if prompt.get("goal", "").startswith("alike") and len(set(returns)) != 1:
+        return f"{returns} is not alike for all"
+    if "other loses as much" in prompt.get("goal", "") and abs(sum(returns)) > 1e-6:
+        return f"{returns} do not add up to 0"
+    return ""
+
+
 QUICK = ("tic_tac_toe", "kuhn_poker", "nim", "matrix_pd", "catch", "blotto", "liars_dice", "tiny_hanabi", "leduc_poker", "sheriff")
 
 
 def first_player(game: Any) -> int:
-    """Return who moves first."""
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(state.legal_actions()[0])
@@ -121,7 +151,6 @@ def first_player(game: Any) -> int:
 
 
 def check_written(name: str, seconds: float) -> None:
-    """Play a game at random for a while, and see whether what is written about it holds."""
     prompt, game = openspiel_prompts()[name], pyspiel.load_game(name)
     roles = prompt.get("roles", [])
     assert len(roles) in (0, game.num_players())

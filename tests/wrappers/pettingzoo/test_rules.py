@@ -48,7 +48,6 @@ If an illegal action is taken, the game ends.
 
 
 def game(module: str, documentation: str, cls_doc: str | None = None, **attributes: Any) -> Any:
-    """Return a game whose class is in a module with this documentation."""
     sys.modules[module] = ModuleType(module, documentation)
     return type("raw_env", (), {"__module__": module, "__doc__": cls_doc, **attributes})()
 
