@@ -13,8 +13,7 @@ from tests.wrappers.games.playing import InBrackets, play, takes_one
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.testing import ScriptedClient, check_environment
-from vfgym.wrappers.games.multiplayer import MultiplayerEnv
-from vfgym.wrappers.games.turn_based import Played, Player, TurnBasedGame
+from vfgym.wrappers.games.turn_based import Played
 from vfgym.wrappers.pettingzoo import to_pettingzoo
 
 
@@ -24,13 +23,8 @@ def test_the_policy_sees_its_own_seat_and_what_the_opponents_did_since() -> None
     assert [message.content for message in first] == ["You are player 0. There are 6 sticks."]
     assert info["player"] == 0
     assert info["legal_actions"] == ["1", "2", "3"]
-    assert [message.content for message in outcomes[1].observation] == [
-        "You are player 0. There are 6 sticks.",
-        "1",
-        "Player 1 takes 1, 4 are left.",
-        "1",
-        "Player 1 takes 1, 2 are left.",
-    ]
+    told = [first[0].content, "1", "Player 1 takes 1, 4 are left.", "1", "Player 1 takes 1, 2 are left."]
+    assert [message.content for message in outcomes[1].observation] == told
     assert outcomes[-1].observation[-1].content == "Player 1 takes 1, 0 are left.\nPlayer 1 wins."
     assert [outcome.reward for outcome in outcomes] == [0.0, 0.0, -1.0]
     assert outcomes[-1].terminated
@@ -109,19 +103,16 @@ def test_random_players_and_samples_answer_in_the_form() -> None:
     assert play(InBrackets(sticks=5, opponents=Sampling()), ["[1]", "[1]", "[1]"])[-1].info["stop_condition"] == "game_over"
 
 
-class Cautious(Nim):
-    """Nim whose author thinks that somebody who plays at random takes one."""
-
-    def sample_move(self, player: Player, rng: Any) -> Message:
-        return AssistantMessage("1")
-
-
 @pytest.mark.parametrize("tell_legal_actions", [False, True])
 @pytest.mark.parametrize("blocking", [False, True])
 async def test_random_players_draw_their_moves_from_the_table(blocking: bool, tell_legal_actions: bool) -> None:
+    """The author of this one thinks that somebody who plays at random takes one."""
+
     class CautiousEnv(NimEnv):
         def open_table(self) -> Nim:
-            return Cautious(sticks=12)
+            table = Nim(sticks=12)
+            table.sample_move = lambda player, rng: AssistantMessage("1")  # type: ignore[method-assign]
+            return table
 
     env = CautiousEnv(blocking=blocking, tell_legal_actions=tell_legal_actions)
     results = await vfgym.aevaluate(env, "random", num_examples=4, state_columns=["trajectory"], progress=False)
@@ -135,9 +126,7 @@ def test_a_game_that_is_over_before_the_policys_turn_has_its_reward() -> None:
     assert observation[-1].content.endswith("Player 0 wins.")
     assert info["stop_condition"] == "game_over"
     outcome = env.step("1")
-    assert (outcome.reward, outcome.terminated) == (-1.0, True)
-    assert env.state["reward"] == -1.0
-    assert env.state["trajectory"] == []
+    assert (outcome.reward, outcome.terminated, env.state["reward"], env.state["trajectory"]) == (-1.0, True, -1.0, [])
 
 
 def test_the_same_seed_gives_the_same_games_with_random_opponents_and_a_random_seat() -> None:
@@ -179,22 +168,19 @@ def test_self_play_shows_the_conversation_of_whoever_is_to_move() -> None:
     assert (other.reward, other.observation[0].content) == (-1.0, "You are player 1. There are 4 sticks.\nPlayer 0 takes 1, 3 are left.")
 
 
-class TrickleEnv(MultiplayerEnv):
-    """Nim in which every move earns whoever makes it a bit."""
-
-    def open_table(self) -> TurnBasedGame:
-        class Trickle(Nim):
-            def move(self, message: Message) -> Played:
-                mover = self.turn
-                played = super().move(message)
-                return played._replace(rewards={**played.rewards, mover: played.rewards.get(mover, 0.0) + 0.25})
-
-        return Trickle(sticks=5)
-
-
 def test_a_turn_notes_what_its_moves_earned_everybody() -> None:
     """In self-play each move, else the policy's move and those of the opponents up to its next turn, those before its first included."""
-    env = TrickleEnv(seat=1, opponents=takes_one, blocking=False)
+
+    class Trickle(Nim):
+        """Every move earns whoever makes it a bit."""
+
+        def move(self, message: Message) -> Played:
+            mover = self.turn
+            played = super().move(message)
+            return played._replace(rewards={**played.rewards, mover: played.rewards.get(mover, 0.0) + 0.25})
+
+    env = NimEnv(seat=1, opponents=takes_one)
+    env.open_table = lambda: Trickle(sticks=5)  # type: ignore[method-assign]
     play(env, ["1", "1"])
     assert [step["extras"]["rewards"] for step in env.state["trajectory"]] == [{0: 0.5, 1: 0.25}, {0: 1.25, 1: -0.75}]
     assert env.state["rewards"] == {0: 1.75, 1: -0.5}
@@ -248,14 +234,9 @@ def test_it_keeps_every_promise(opponents: str) -> None:
 def test_what_cannot_work_is_said(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         NimEnv(**arguments).reset(seed=0)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: vfgym.TextArenaEnv("TicTacToe-v0", seat=7), lambda: vfgym.PettingZooEnv("classic/tictactoe_v3", seat=7)]
-)
-def test_a_seat_that_the_game_does_not_have_is_refused_when_the_environment_is_made(make: Any) -> None:
-    with pytest.raises(ConfigurationError, match="seat 7"):
-        make()
+    for make in (vfgym.TextArenaEnv, vfgym.PettingZooEnv) if arguments == {"seat": 2} else ():  # which know how many play
+        with pytest.raises(ConfigurationError, match="seat 7"):
+            make("TicTacToe-v0" if make is vfgym.TextArenaEnv else "classic/tictactoe_v3", seat=7)
 
 
 @pytest.mark.parametrize("opponents", ["random", "self"])
@@ -264,7 +245,5 @@ def test_everybodys_rewards_are_told_however_the_episode_ends(opponents: str) ->
     env.reset(seed=0)
     env.step("1")
     _, _, _, truncated, info = env.step("1")
-    assert truncated
-    assert info["rewards"] == {0: 0.0, 1: 0.0}
-    assert info["player"] == 0  # whose conversation the last observation is
-    assert "legal_actions" not in info
+    # The player is the one whose conversation the last observation is.
+    assert (truncated, info["rewards"], info["player"], "legal_actions" in info) == (True, {0: 0.0, 1: 0.0}, 0, False)

@@ -11,6 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 import vfgym
+from tests.wrappers.gymnasium.toys import Toy, first_content
 
 BYTES = (0, 255)
 
@@ -19,79 +20,34 @@ def screen(*lines: str, width: int = 30) -> np.ndarray[Any, Any]:
     return np.array([[*line.encode().ljust(width, b" ")] for line in lines], np.uint8)
 
 
-class Observed(gym.Env[Any, Any]):
-    """A cave."""
-
-    metadata = {"render_modes": ["ansi"]}
-    action_space = Discrete(2)
-
-    def __init__(self, space: gym.Space[Any], observation: Any, render_mode: str | None = None) -> None:
-        self.observation_space, self.observation, self.render_mode = space, observation, render_mode
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        return self.observation, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return self.observation, 0.0, False, False, {}
-
-    def render(self) -> Any:
-        return "the drawing"
-
-
 def shown(space: gym.Space[Any], observation: Any, **attributes: Any) -> tuple[str, str]:
-
-    def make() -> Observed:
-        game = Observed(space, observation, attributes.get("render_mode"))
-        vars(game).update(attributes)
-        return game
-
-    env = vfgym.to_chat(make)
-    prompt = env.reset(seed=0)[0][-1].content
-    return str(prompt), str(env.step("0")[0][-1].content)
+    """Return the prompt of a game that observes this, and how a move shows it."""
+    drawn = {"metadata": {"render_modes": ["ansi"]}, "render": lambda: "the drawing"}
+    env = vfgym.to_chat(lambda: Toy(observation_space=space, seen=lambda: observation, **drawn, **attributes))
+    return str(first_content(env)), str(env.step("0")[0][-1].content)
 
 
 def test_a_terminal_is_shown_as_text_and_alone() -> None:
     """Whatever else is text stands on it, and its colours say nothing; it tells more than the drawing."""
-    space = Dict(
-        {
-            "tty_chars": Box(*BYTES, (24, 30), np.uint8),
-            "tty_colors": Box(*BYTES, (24, 30), np.uint8),
-            "message": Box(*BYTES, (40,), np.uint8),
-        }
-    )
+    screens = Box(*BYTES, (24, 30), np.uint8)
     lines = ["You hear a door open.", "", "  |.@.|  ", *[""] * 20, "HP:14(14)"]
-    observation = {
-        "tty_chars": screen(*lines),
-        "tty_colors": np.full((24, 30), 7, np.uint8),
-        "message": screen("You hear a door open.", width=40)[0],
-    }
+    observation = {"tty_chars": screen(*lines), "tty_colors": np.full((24, 30), 7, np.uint8), "message": screen(lines[0], width=40)[0]}
+    space = Dict(tty_chars=screens, tty_colors=screens, message=Box(*BYTES, (40,), np.uint8))
     prompt, reply = shown(space, observation, render_mode="ansi")
     assert reply == "\n".join(line.rstrip() for line in lines)
     assert prompt.endswith(f"\n\n{reply}")
 
 
 def test_bytes_up_to_the_first_zero_are_text_and_codes_of_letters_are_left_out() -> None:
-    space = Dict(
-        {
-            "chars": Box(*BYTES, (2, 30), np.uint8),
-            "glyphs": Box(0, 5976, (2, 30), np.int16),
-            "message": Box(*BYTES, (40,), np.uint8),
-            "inv_strs": Box(*BYTES, (2, 40), np.uint8),
-            "inv_glyphs": Box(0, 5976, (2,), np.int16),
-            "position": Box(0, 9, (2,), np.int64),
-        }
-    )
+    text, codes = {"chars": (2, 30), "message": (40,), "inv_strs": (2, 40)}, {"glyphs": (2, 30), "inv_glyphs": (2,)}
+    members = {**{name: Box(*BYTES, shape, np.uint8) for name, shape in text.items()}, "position": Box(0, 9, (2,), np.int64)}
+    space = Dict({**members, **{name: Box(0, 5976, shape, np.int16) for name, shape in codes.items()}})
     message = np.zeros(40, np.uint8)
     message[:4] = [*b"Hi!!"]
     message[5] = 65  # after a zero
     observation = {
-        "chars": screen("@..", ".>."),
-        "glyphs": np.full((2, 30), 2359, np.int16),
-        "message": message,
-        "inv_strs": np.zeros((2, 40), np.uint8),
-        "inv_glyphs": np.zeros(2, np.int16),
-        "position": np.array([3, 4]),
+        **{"chars": screen("@..", ".>."), "glyphs": np.full((2, 30), 2359, np.int16), "message": message},
+        **{"inv_strs": np.zeros((2, 40), np.uint8), "inv_glyphs": np.zeros(2, np.int16), "position": np.array([3, 4])},
     }
     assert shown(space, observation)[1] == "chars:\n@..\n.>.\nmessage: Hi!!\ninv_glyphs: [0, 0]\nposition: [3, 4]"
 

@@ -13,26 +13,16 @@ from vfgym.wrappers.gymnasium.old_gym import OldGymGame
 from vfgym.wrappers.gymnasium.text_games import TextGame
 
 
-class Old:
-    observation_space: Any = gym.spaces.Discrete(2)
-    action_space: Any = gym.spaces.Discrete(2)
-
-    def reset(self) -> str:
-        return "You are in a room."
-
-    def step(self, action: Any) -> Any:
-        return "Nothing.", 0.0, False, {}
-
-
-class Text(Old):
-    action_space = None
+def old(action_space: Any = gym.spaces.Discrete(2)) -> Any:  # noqa: B008 -- not changed
+    spaces = {"observation_space": gym.spaces.Discrete(2), "action_space": action_space}
+    return type("Old", (), {**spaces, "reset": lambda self: "You are in a room.", "step": lambda self, action: ("", 0.0, False, {})})()
 
 
 Browser = type("BrowserEnv", (gym.Env,), {"__module__": "browsergym.core.env", "__qualname__": "BrowserEnv", "metadata": {}})
 
 
 @pytest.mark.parametrize(
-    ("made", "kind"), [(Old(), OldGymGame), (Text(), TextGame), (Browser(), BrowserGame), (gym.Wrapper(Browser()), BrowserGame)]
+    ("made", "kind"), [(old(), OldGymGame), (old(None), TextGame), (Browser(), BrowserGame), (gym.Wrapper(Browser()), BrowserGame)]
 )
 def test_a_game_of_another_interface_becomes_one_of_gymnasiums(made: Any, kind: type) -> None:
     assert type(as_gymnasium(made)) is kind

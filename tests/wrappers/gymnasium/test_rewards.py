@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces, wrappers
 from gymnasium.envs.registration import EnvSpec
 
+from tests.wrappers.gymnasium.toys import Toy
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium.rewards import check_rewards, keeps_rewards, kinds_of, known_bounds, no_outcome
 
@@ -51,22 +52,8 @@ def test_wrappers_keep_rewards_if_they_only_look_or_limit(wrap: Any, keeps: bool
     assert keeps_rewards(wrap(gym.make("CartPole-v1"))) is keeps
 
 
-class Paying(gym.Env[Any, Any]):
-    """Rewards moves as it is told."""
-
-    observation_space: gym.Space[Any] = spaces.Discrete(2)
-    action_space: gym.Space[Any] = spaces.Discrete(2)
-
-    def __init__(self, reward: Any, **attributes: Any) -> None:
-        vars(self).update(attributes, reward=reward)
-
-    def reset(self, **kwargs: Any) -> Any:
-        return 0, {}
-
-    def step(self, action: Any) -> Any:
-        if isinstance(self.reward, Exception):
-            raise self.reward
-        return 0, self.reward, False, False, {}
+def paying(reward: Any, **attributes: Any) -> Toy:
+    return Toy(reward=reward, **attributes)
 
 
 PAIR = spaces.Tuple([spaces.Discrete(2)] * 2)
@@ -75,19 +62,20 @@ PAIR = spaces.Tuple([spaces.Discrete(2)] * 2)
 @pytest.mark.parametrize(
     ("game", "problem"),
     [
-        (Paying(1.0), None),
-        (Paying([1.0, 2.0]), None),  # nothing says that there are several: the first move will
-        (Paying(1.0, n_agents=2), None),
-        (Paying(np.float32(1), action_space=PAIR), None),
-        (Paying(1.0, reward_space=spaces.Box(0, 1, ())), None),
-        (Paying(RuntimeError("not now"), n_agents=2), None),
-        (Paying([1.0, 2.0], n_agents=1), None),
-        (Paying([1.0, 2.0], reward_space=spaces.Box(0, 1, (2,))), "with a vector"),
-        (wrappers.TransformReward(Paying([1.0, 2.0], reward_space=spaces.Box(0, 1, (2,))), sum), None),
-        *((Paying([1.0, 2.0], **{name: 2}), "one for each agent") for name in ("n_agents", "num_agents", "n_players", "num_players")),
-        (Paying((1.0,), action_space=PAIR), "one for each agent"),
-        (Paying({"a": 1.0}, n_agents=np.int64(3)), "one for each agent"),
-        (Paying(np.zeros(2), action_space=PAIR), "one for each agent"),
+        (paying(1.0), None),
+        (paying([1.0, 2.0]), None),  # nothing says that there are several: the first move will
+        (paying(1.0, n_agents=2), None),
+        (paying(np.float32(1), action_space=PAIR), None),
+        (paying(1.0, reward_space=spaces.Box(0, 1, ())), None),
+        (paying(1.0, n_agents=2, step=lambda action: [][0]), None),
+        *((paying([1.0], n_agents=count), None) for count in (lambda: 2, SimpleNamespace())),  # no numbers
+        (paying([1.0, 2.0], n_agents=1), None),
+        (paying([1.0, 2.0], reward_space=spaces.Box(0, 1, (2,))), "with a vector"),
+        (wrappers.TransformReward(paying([1.0, 2.0], reward_space=spaces.Box(0, 1, (2,))), sum), None),
+        *((paying([1.0, 2.0], **{name: 2}), "one for each agent") for name in ("n_agents", "num_agents", "n_players", "num_players")),
+        (paying((1.0,), action_space=PAIR), "one for each agent"),
+        (paying({"a": 1.0}, n_agents=np.int64(3)), "one for each agent"),
+        (paying(np.zeros(2), action_space=PAIR), "one for each agent"),
     ],
 )
 def test_several_rewards_of_a_move_are_refused_with_what_to_do(game: Any, problem: str | None) -> None:
@@ -114,8 +102,3 @@ def test_what_is_no_outcome_is_named_by_its_kinds(played: Any, kinds: str, names
     assert isinstance(error, TypeError)
     assert f"got {kinds}" in str(error)
     assert ("TransformReward" in str(error)) is names_wrapper
-
-
-def test_a_count_that_is_no_number_says_nothing() -> None:
-    check_rewards(Paying([1.0], n_agents=lambda: 2), "Duel")
-    check_rewards(Paying([1.0], n_agents=SimpleNamespace()), "Duel")

@@ -14,7 +14,6 @@ import pytest
 
 import vfgym
 from tests.environments import Talk
-from tests.wrappers.games.nim import NimEnv
 from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, cut_off, factory
 from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded
 from vfgym.messages import AssistantMessage, Response, ResponseTokens, UserMessage
@@ -46,12 +45,23 @@ def test_of_the_options_of_a_reset_those_that_are_known_are_handed_on() -> None:
     assert solo.infos["player_0"]["example_id"] == 7
 
 
-@pytest.mark.parametrize("name", CLASSIC)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(functools.partial(lambda name, **options: chat_aec(name, **options), name) for name in CLASSIC),
+        lambda **options: to_pettingzoo(vfgym.to_chat("CartPole-v1"), **options),
+        lambda **options: to_pettingzoo(vfgym.TextArenaEnv("TicTacToe-v0"), **options),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
-def test_pettingzoos_own_tests_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    api_test(chat_aec(name), num_cycles=30)
+def test_pettingzoos_own_tests_pass(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    env = make()
+    for call in (env.last, lambda: env.observe("player_0")):
+        with pytest.raises(ResetNeeded):
+            call()
+    api_test(env, num_cycles=30)
     assert "Passed API test" in capsys.readouterr().out
-    seed_test(functools.partial(chat_aec, name), num_cycles=10)
+    seed_test(make, num_cycles=10)
 
 
 def test_agents_have_conversations_of_their_own() -> None:
@@ -240,20 +250,3 @@ def test_who_has_had_all_its_turns_truncates_the_game() -> None:
         env = vfgym.TextArenaEnv("TicTacToe-v0", max_turns=most, opponents="self" if together else "random")
         reason = "max_turns_reached" if most > 0 else "game_over"
         assert endings(to_pettingzoo(env), iter(moves)) == (answered, {most > 0}, {reason})
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: vfgym.to_chat("CartPole-v1"), lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["CartPole", "TicTacToe"]
-)
-@pytest.mark.filterwarnings("ignore::UserWarning")  # it would rather have arrays
-def test_pettingzoos_own_test_passes_for_what_any_chat_environment_becomes(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    api_test(vfgym.to_pettingzoo(make()), num_cycles=20)
-
-
-@pytest.mark.parametrize("make", [NimEnv, lambda: vfgym.TextArenaEnv("TicTacToe-v0")], ids=["Nim", "TicTacToe"])
-def test_a_table_where_nothing_has_begun_asks_for_reset(make: Any) -> None:
-    env = vfgym.to_pettingzoo(make())
-    with pytest.raises(ResetNeeded):
-        env.last()
-    with pytest.raises(ResetNeeded):
-        env.observe("player_0")

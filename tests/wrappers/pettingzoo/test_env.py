@@ -19,53 +19,42 @@ from vfgym.wrappers.pettingzoo import PettingZooEnv
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")
 
 
-class Emptied(Elimination):
-    """Empties `agents` itself once it is over, without a last step for each of them."""
-
-    def __init__(self, flag: str) -> None:
-        super().__init__(longest=2)
-        self.flag = flag
-
-    def observe(self, agent: str) -> Any:
-        return np.zeros(2, np.float32)
-
-    def step(self, action: Any) -> None:
-        super().step(action)
-        if self.steps == 2:
-            self.terminations = dict.fromkeys(self.possible_agents, self.flag == "terminations")
-            self.truncations = dict.fromkeys(self.possible_agents, self.flag == "truncations")
-            self.agents = []
-
-
 @pytest.mark.parametrize(("flag", "ends"), [("terminations", (True, False)), ("truncations", (False, True)), ("none", (True, False))])
 def test_an_environment_that_empties_its_agents_is_over(flag: str, ends: tuple[bool, bool]) -> None:
-    env = PettingZooEnv(lambda: Emptied(flag), opponents=lambda observation, info: "[0, 0]")
+    """Itself, without a last step for each of them."""
+
+    class Emptied(Elimination):
+        def observe(self, agent: str) -> Any:
+            return np.zeros(2, np.float32)
+
+        def step(self, action: Any) -> None:
+            super().step(action)
+            if self.steps == 2:
+                self.terminations = dict.fromkeys(self.possible_agents, flag == "terminations")
+                self.truncations = dict.fromkeys(self.possible_agents, flag == "truncations")
+                self.agents = []
+
+    env = PettingZooEnv(lambda: Emptied(longest=2), opponents=lambda observation, info: "[0, 0]")
     env.reset(seed=0)
     outcome = env.step("[0, 0]")
     assert (outcome.terminated, outcome.truncated, outcome.info["stop_condition"]) == (*ends, "game_over" if ends[0] else "game_truncated")
 
 
-class Careless(Elimination):
-    """Prints its drawing, and cannot be closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.render_mode = "ansi"
-
-    def render(self) -> None:
-        print("a drawing")
-
-    def close(self) -> None:
+def test_what_is_printed_and_what_close_raises_costs_no_game(caplog: pytest.LogCaptureFixture) -> None:
+    def close() -> None:
         raise RuntimeError("already closed")
 
+    def make() -> Elimination:
+        made = Elimination()
+        vars(made).update(render_mode="ansi", render=lambda: print("a drawing"), close=close)
+        return made
 
-def test_what_is_printed_and_what_close_raises_costs_no_game(caplog: pytest.LogCaptureFixture) -> None:
-    env = vfgym.to_chat(Careless)
+    env = vfgym.to_chat(make)
     assert str(env.reset(seed=0)[0][-1].content).endswith("[0, 0]")
     results = vfgym.evaluate(env, agent=lambda observation, info: "[1, 2]", num_examples=1)
     assert [row["error"] for row in results["outputs"]] == [None]
     env.close()
-    assert {record.message.partition(" could not be closed: ")[2] for record in caplog.records} == {"RuntimeError('already closed')"}
+    assert {message.partition(" could not be closed: ")[2] for message in caplog.messages} == {"RuntimeError('already closed')"}
 
 
 def test_an_environment_that_is_there_is_refused_with_what_to_give() -> None:
@@ -103,10 +92,9 @@ def test_a_seat_ends_as_its_player_does() -> None:
         others = {other: lambda observation, info, move=move: move for other, move in moves.items() if other != player}
         env = PettingZooEnv(functools.partial(Elimination, longest=4), seat=seat, opponents=others)
         env.reset(seed=0)
-        is_over = False
-        while not is_over:
+        ended = [False]
+        while not any(ended):
             _, _, *ended, info = env.step(moves[player])
-            is_over = any(ended)
         assert (tuple(ended), info["stop_condition"]) == (ends, "game_over" if ends[0] else "game_truncated")
         env.close()
 
