@@ -294,7 +294,7 @@ def test_a_limited_history_forgets_the_first_board(make: Any) -> None:
         ((0, None, None, None), True, True),
         ((None, 1, None, None), True, False),
         ((None, None, 1, None), True, True),
-        ((None, None, np.int64(5), len), True, True),
+        ((3, 2, np.int64(5), len), True, True),
     ],
 )
 def test_zero_is_a_limit_and_none_is_not(given: Any, limits: bool, drops_moves: bool) -> None:

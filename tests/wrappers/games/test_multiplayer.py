@@ -43,6 +43,7 @@ def test_opponents_before_the_policys_seat_move_first() -> None:
     observation, info = env.reset(seed=0)
     assert observation[-1].content == "You are player 1. There are 6 sticks.\nPlayer 0 takes 1, 5 are left."
     assert info["player"] == 1
+    assert "legal_actions" not in NimEnv(tell_legal_actions=False).reset(seed=0)[1]
     outcome = env.step("2")
     assert outcome.observation[-1].content == "Player 2 takes 1, 2 are left.\nPlayer 0 takes 1, 1 are left."
     assert env.step("1").reward == 1.0
@@ -190,11 +191,12 @@ def test_a_turn_notes_what_its_moves_earned_everybody() -> None:
     assert told == [(0, {0: 0.0, 1: 0.0}), (1, {0: 0.0, 1: 0.0}), (0, {0: 1.0, 1: -1.0})]
 
 
+@pytest.mark.parametrize("blocking", [False, True])
 @pytest.mark.parametrize("opponents", ["random", "self"])
-async def test_rollouts_ask_the_model_once_a_move_and_end_as_steps_do(opponents: str) -> None:
-    env = NimEnv(sticks=9, opponents=opponents, system_prompt="Win.")
+async def test_rollouts_ask_the_model_once_a_move_and_end_as_steps_do(opponents: str, blocking: bool) -> None:
+    env = NimEnv(sticks=9, opponents=opponents, system_prompt="Win.", blocking=blocking)
     answers: list[Any] = []
-    observation, info = env.reset(options={"example_id": 5})
+    observation, info = await env.areset(options={"example_id": 5})
     agent = vfgym.RandomAgent(seed=1).for_episode(env)
     over = False
     while not over:
@@ -206,7 +208,8 @@ async def test_rollouts_ask_the_model_once_a_move_and_end_as_steps_do(opponents:
     stepped = env.state
     for key in ("prompt", "completion", "reward", "metrics", "stop_condition", "rewards"):
         assert state[key] == stepped[key], key
-    assert len(state["trajectory"]) == len(answers)
+    assert (len(state["trajectory"]), {*state["rewards"].values()}) == (len(answers), {1.0, -1.0})
+    await env.aclose()
 
 
 @pytest.mark.parametrize("opponents", ["random", "self"])

@@ -234,7 +234,9 @@ class Choosy(Elimination):
         self._actions = {agent: copy.deepcopy(space) for agent in self.possible_agents}
         self.mask, self.is_observed = mask, is_observed
         if is_observed:
-            space_of_mask = gym.spaces.Tuple([gym.spaces.MultiBinary(len(part)) for part in mask])
+            space_of_mask: gym.spaces.Space[Any] = gym.spaces.MultiBinary(len(mask))
+            if isinstance(mask, tuple):
+                space_of_mask = gym.spaces.Tuple([gym.spaces.MultiBinary(len(part)) for part in mask])
             for agent, numbers in self._observations.items():
                 self._observations[agent] = gym.spaces.Dict(observation=numbers, action_mask=space_of_mask)
 
@@ -272,6 +274,22 @@ def test_a_mask_in_the_info_counts() -> None:
     assert {table.sample_move("green_0", rng).content for _ in range(50)} == {"4", "5", "6"}
     with pytest.raises(ConfigurationError, match=r"red_0 .* mask allows no action"):
         choosy(space, np.zeros(4, np.int8)).sample_move("red_0", rng)
+
+
+def test_a_mask_in_the_observation_is_told_as_a_list_of_moves() -> None:
+    table = choosy(gym.spaces.Discrete(4), [0, 1, 1, 1], is_observed=True)
+    assert table.observe("red_0").endswith("</action>\n\n[0, 0]\n\nLegal actions: 1, 2, 3.")
+
+
+def test_hands_that_are_dealt_anew_are_shown() -> None:
+    table, shown = opened("leduc_holdem_v4"), set()
+    for seed in range(8):
+        table.observe("player_1")
+        table.resample_hidden("player_0", np.random.default_rng(seed))
+        card = table.env.unwrapped.env.game.players[1].hand.get_index()
+        assert f"Your card: {card[1].replace('T', '10')}" in table.observe("player_1")
+        shown.add(card)
+    assert len(shown) > 1
 
 
 MASKED = functools.partial(Choosy, gym.spaces.Discrete(4), np.array([0, 1, 1, 1], np.int8))
