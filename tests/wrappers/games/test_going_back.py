@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections import Counter
 from typing import Any
 
 import gymnasium as gym
@@ -77,23 +76,10 @@ def test_every_id_goes_back_or_says_that_it_cannot(env_id: str) -> None:
             env.snapshot()
 
 
-def test_seeded_branches_of_slippery_ice_go_three_ways_equally_often() -> None:
-    """Right leads up, right or down, with a third of the chance each: 200 branches are within what chance allows (chi-squared, 0.1 %)."""
-    env = vfgym.to_chat("FrozenLake-v1")
-    env.reset(seed=0)
-    counts: Counter[int] = Counter()
-    for seed in range(200):
-        branch = env.branch(seed)
-        branch.step("right")
-        counts[int(branch.state["observation"])] += 1
-    assert counts.keys() == {0, 1, 4}
-    assert sum((count - 200 / 3) ** 2 / (200 / 3) for count in counts.values()) < 13.8
-    assert {int(env.branch().step("right").info["game_info"]["prob"] * 3) for _ in range(3)} == {1}
-
-
 @pytest.mark.parametrize(
     ("env_id", "moves"),
     [
+        ("gymnasium/FrozenLake-v1", ["down"] * 4),
         ("textarena/PigDice-v0", ["[roll]"] * 4),
         ("pettingzoo/hanabi-v5", None),
         ("textarena/2048-v0", ["[up]", "[left]", "[right]"]),

@@ -8,8 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import vfgym
-from tests.wrappers.games.nim import Nim, NimEnv
-from tests.wrappers.games.playing import InBrackets, play, takes_one
+from tests.wrappers.games.nim import InBrackets, Nim, NimEnv, play, takes_one
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.testing import ScriptedClient, check_environment

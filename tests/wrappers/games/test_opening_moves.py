@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.wrappers.games.nim import Nim, NimEnv
-from tests.wrappers.games.playing import InBrackets
+from tests.wrappers.games.nim import InBrackets, Nim, NimEnv
 from vfgym.wrappers.games.opening_moves import OpeningMoves
 
 

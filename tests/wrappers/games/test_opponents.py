@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import vfgym
-from tests.wrappers.games.nim import Nim, NimEnv
-from tests.wrappers.games.playing import play, takes_one
+from tests.wrappers.games.nim import Nim, NimEnv, play, takes_one
 from vfgym.calls import Ready
 from vfgym.errors import ConfigurationError, Error, InfraError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message, Response

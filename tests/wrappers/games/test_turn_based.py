@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.wrappers.games.nim import Nim
-from tests.wrappers.games.playing import play, takes_one
+from tests.wrappers.games.nim import Nim, play, takes_one
 from vfgym.codecs import ActionNotFound
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message

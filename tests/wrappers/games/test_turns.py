@@ -145,26 +145,13 @@ def test_a_turn_takes_any_number_for_a_reward_and_messages_that_can_be_read_once
     assert (outcome.reward, type(env.state["trajectory"][0]["reward"])) == (0.5, float)
 
 
-def test_what_an_author_wrote_before_the_game_began_hides_nothing_of_the_game() -> None:
-    env = Own()
-    env.reset(seed=0)
-    assert [env.step("up").terminated for _ in range(3)] == [False, False, True]
-    assert env.state["turn"].info == {"count": 3}
-
-
-def test_a_game_that_is_over_when_it_was_set_up_ends_at_once() -> None:
-    def over(state: State) -> State:
-        state["turn"] = Turn([], terminated=True)
-        return state
-
-    env = Own(over)
-    env.reset(seed=0)
-    assert (env.state["stop_condition"], env.state["trajectory"]) == ("game_over", [])
-
-
-def test_a_state_that_takes_the_place_of_the_games_keeps_the_game() -> None:
+def test_an_author_may_end_a_game_that_was_set_up_and_replace_its_state() -> None:
+    over = Own(lambda state: state.__setitem__("turn", Turn([], terminated=True)) or state)
+    over.reset(seed=0)
+    assert (over.state["stop_condition"], over.state["trajectory"]) == ("game_over", [])
     env = Own(lambda state: State({**state, "mine": 1}))
     env.reset(seed=0)
+    assert env.state["turn"] != "nothing yet"  # what an author wrote before the game began hides nothing of the game
     outcomes = [env.step(word) for word in ("up", "what?", "up", "up")]
     assert [outcome.terminated for outcome in outcomes] == [False, False, False, True]
     assert (env.state["mine"], env.state["reward"], outcomes[-1].info["metrics"]["invalid_answers"]) == (1, 1.5, 1.0)

@@ -25,14 +25,7 @@ def test_pong_is_described() -> None:
     assert "Atari 2600 game Pong" in found.rules
     assert "probability 0.25" in found.rules
     assert found.observation_labels == ()
-
-
-def test_other_settings_are_described_as_they_are() -> None:
-    """All positions of the joystick, a game that never repeats, and a joystick that is two numbers."""
-    assert len(describe(gym.make("ALE/Pong-v5", full_action_space=True)).action_names) == 18
-    rules = describe(gym.make("ALE/SpaceInvaders-v5", repeat_action_probability=0.0)).rules
-    assert "Space Invaders" in rules
-    assert "probability" not in rules
+    assert "probability" not in describe(gym.make("ALE/SpaceInvaders-v5", repeat_action_probability=0.0)).rules
     continuous = describe(gym.make("ALE/Pong-v5", continuous=True))
     assert (continuous.action_names, continuous.noop) == ((), None)
     assert continuous.action_labels == ("joystick radius", "joystick angle (radians)", "fire")

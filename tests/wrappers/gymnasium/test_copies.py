@@ -116,16 +116,6 @@ def test_a_copy_in_the_middle_goes_on_alone(game: Any, options: dict[str, Any], 
     assert data_equivalence(env.step(action), expected)
 
 
-def test_a_game_that_says_how_it_is_copied_can_go_back() -> None:
-    env = vfgym.to_chat(CopiedSteps)
-    assert env.can_go_back
-    env.reset(seed=0)
-    env.step("1")
-    branch = env.branch(seed=1)
-    branch.step("1")
-    assert (env.state["observation"], branch.state["observation"]) == (1, 2)
-
-
 def test_a_game_that_cannot_be_copied_is_named() -> None:
     env = vfgym.to_chat(lambda: Toy(dealt=(card for card in range(9))))
     env.reset(seed=0)

@@ -53,7 +53,14 @@ def vector_size(space: gym.Space[Any]) -> int:
     return len(space.spaces) if isinstance(space, gym.spaces.Tuple) else int(np.prod(space.shape))
 
 
-@pytest.mark.parametrize("game_id", OWN_IDS)
+def newest(game_id: str) -> Any:
+    """Leave older versions to the exhaustive run."""
+    spec = gym.spec(game_id)
+    is_old = any(other.name == spec.name and (other.version or 0) > (spec.version or 0) for other in gym.registry.values())
+    return pytest.param(game_id, marks=pytest.mark.exhaustive if is_old else ())
+
+
+@pytest.mark.parametrize("game_id", [newest(game_id) for game_id in OWN_IDS])
 def test_all_that_a_player_needs_is_told_in_plain_words(game_id: str) -> None:
     """Goal, rewards, end and limit of steps; a name for each action, a label for each number; nothing for programmers."""
     env = made(game_id)
@@ -183,21 +190,6 @@ def test_parts_of_an_observation_have_labels_where_they_are_not_hidden() -> None
         assert len(describe(env).observation_labels) == env.observation_space.shape[0]
 
 
-def test_long_observations_are_labelled_by_the_parts_of_the_body() -> None:
-    """Forces, inertias and velocities are those that the simulation has for a part of the body."""
-    game, values = labelled("Humanoid-v5")
-    shin = game.data.body("left_shin")
-    assert values["mass of the left shin (kg)"] == pytest.approx(game.model.body("left_shin").mass[0])
-    spin, speed = shin.cvel[:3], shin.cvel[3:]
-    assert [values[f"angular velocity about {axis} of the left shin (radians/s)"] for axis in "xyz"] == spin.tolist()
-    assert [values[f"velocity along {axis} of the left shin (m/s)"] for axis in "xyz"] == speed.tolist()
-    assert values["motor torque at the right knee (N m)"] == game.data.joint("right_knee").qfrc_actuator
-    ant, values = labelled("Ant-v5")
-    names = [f"{part} {axis} on the front left leg part 3" for part in ("torque about", "force along") for axis in "xyz"]
-    felt = [values[f"{name} (N m)" if name.startswith("torque") else f"{name} (N)"] for name in names]
-    assert felt == ant.contact_forces[4].tolist()
-
-
 def test_labels_of_other_games_are_those_of_the_simulation() -> None:
     game, values = labelled("BipedalWalker-v3")
     state = {
@@ -226,24 +218,6 @@ def test_another_robot_than_the_usual_one_has_no_labels() -> None:
     found = described("HalfCheetah-v5", xml_file=str(model))
     assert (found.action_labels, found.observation_labels) == ((), ())
     assert str(model) not in found.rules
-
-
-@pytest.mark.parametrize("robot", ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid", "Reacher"])
-def test_actions_are_the_torques_that_are_told(robot: str) -> None:
-    """The first number of an action, alone, acts on the joint of the first label with the torque that the prompt gives."""
-    env = made(f"{robot}-v5")
-    env.reset(seed=0)
-    game: Any = env.unwrapped
-    found = describe(env)
-    largest = float(env.action_space.high[0])
-    action = np.zeros(env.action_space.shape, np.float32)
-    action[0] = largest
-    env.step(action)
-    joint = game.model.actuator_trnid[0][0]
-    torque = game.data.qfrc_actuator[game.model.jnt_dofadr[joint]]
-    told = re.search(r"A number of (\S+) is a torque of\s(\d+) N m", found.about_actions)
-    assert told is not None
-    assert (float(told[1]), float(told[2])) == (pytest.approx(largest), pytest.approx(torque, rel=1e-3))
 
 
 def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import string
 import threading
 from typing import Any
 
@@ -211,6 +212,27 @@ def test_a_game_may_say_itself_which_action_does_nothing_and_may_write_into_it()
     for seat in (doubled, doubled.fork()):
         seat.reset(seed=0)
         assert [seat.step(NO_ACTION).reward for _ in range(3)] == [2.0, 2.0, 2.0]
+
+
+def test_texts_are_typed_as_they_are_meant_and_as_the_game_lists_them() -> None:
+    space, commands = gym.spaces.Text(100, charset=string.printable), {"admissible_commands": ("look", "open mailbox", "Go", "GO")}
+    env = toy(info=commands, action_space=space)
+    assert "Actions: a text of 1 to 100 characters (letters, digits, punctuation, spaces, line breaks)." in first_content(env)
+    for answer in (
+        "Open  Mailbox",
+        "<action>OPEN MAILBOX!</action>",
+        "Action: open mailbox",
+        "<action>Dance</action>",
+        "<action>go</action>",
+    ):
+        env.step(answer)
+    assert env.state.session.game.played == ["open mailbox"] * 3 + ["Dance", "go"]
+    texts = ["open mailbox.", "**x**", "'x'", '"x"', "> x", "Action: x", "<|x|>", "[THINK]", "[/action]", ".", " x ", "<invoke name=act>"]
+    native = vfgym.to_gym(toy(action_space=space))
+    native.reset(seed=0)
+    for text in texts:
+        native.step(text)
+    assert native.chat.state.session.game.played == texts
 
 
 def test_the_prompt_can_be_replaced_in_part_or_whole() -> None:

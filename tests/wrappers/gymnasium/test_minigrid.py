@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vfgym
+from tests.wrappers.gymnasium.toys import first_content
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium.descriptions import describe
 from vfgym.wrappers.gymnasium.minigrid import ACTION_NAMES, action_names, is_minigrid, is_minigrid_game, minigrid_text
@@ -124,6 +125,17 @@ def test_nothing_in_view_is_left_out_or_invented(image: np.ndarray[Any, Any], di
                 assert kinds[kind] != "door" or states[state] in listed[place]
 
 
+def test_a_player_is_told_to_see_a_part_of_the_grid_where_it_does() -> None:
+    game_id, told = "MiniGrid-Empty-5x5-v0", "You see the part of the grid that lies in front of you"
+    env = vfgym.to_chat(game_id)
+    assert told in first_content(env)
+    assert env.step("turn right").observation[-1].content.startswith("Mission: get to the green goal square\nYou face south")
+    assert told in first_content(vfgym.to_chat(game_id, observe="both"))[0]["text"]
+    assert told not in first_content(vfgym.to_chat(game_id, observe="image"))[0]["text"]
+    whole = vfgym.to_chat(lambda: wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gym.make(game_id))), obs_to_text=str)
+    assert (told in first_content(whole), "You are in a grid of cells." in first_content(whole)) == (False, True)
+
+
 def test_ways_are_told_up_to_what_stops_them() -> None:
     """Free cells are counted; a wall, an object, the dark and the edge of the view are told apart."""
     image = np.full((5, 4, 3), (1, 0, 0), np.uint8)
@@ -200,18 +212,3 @@ def test_the_limit_that_rewards_depend_on_is_told_where_it_is_known() -> None:
     assert [env.step(0)[3] for _ in range(7)] == [False] * 6 + [True]
     # Of these the limit follows from the mission, which each episode has anew.
     assert "max_steps is" not in describe(gym.make("BabyAI-GoToLocal-v0", disable_env_checker=True)).rules
-
-
-def test_a_player_is_told_to_see_a_part_of_the_grid_where_it_does() -> None:
-    game_id, told = "MiniGrid-Empty-5x5-v0", "You see the part of the grid that lies in front of you"
-    assert told in vfgym.to_chat(game_id).reset(seed=0)[0][-1].content
-    assert told in vfgym.to_chat(game_id, observe="both").reset(seed=0)[0][-1].content[0]["text"]
-    for whole in (
-        vfgym.to_chat(game_id, observe="image"),
-        vfgym.to_chat(lambda: wrappers.ImgObsWrapper(wrappers.RGBImgObsWrapper(gym.make(game_id)))),
-        vfgym.to_chat(lambda: wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gym.make(game_id))), obs_to_text=str),
-    ):
-        content = whole.reset(seed=0)[0][-1].content
-        prompt = content if isinstance(content, str) else content[0]["text"]
-        assert told not in prompt
-        assert "You are in a grid of cells." in prompt

@@ -100,12 +100,6 @@ def test_what_is_not_said_stays_as_it_was() -> None:
     assert after.prompts_version is None  # these are no longer vfgym's own rules
 
 
-def test_labels_that_do_not_fit_are_an_error_where_the_game_is_made() -> None:
-    vfgym.register_description(Maze, labels=["x", "y", "z"])
-    with pytest.raises(ConfigurationError, match=r"3 labels are registered for Maze, whose observations .* have 2"):
-        vfgym.to_chat(Maze)
-
-
 @pytest.mark.parametrize(
     ("id_or_class", "said", "message"),
     [
@@ -121,11 +115,13 @@ def test_labels_that_do_not_fit_are_an_error_where_the_game_is_made() -> None:
         ("A-v0", {"obs_to_text": "text"}, "must be a function"),
         ("A-v0", {"failure_reward": float("nan")}, "must be a number"),
         ("A-v0", {"failure_reward": "low"}, "must be a number"),
+        (Maze, {"labels": ["x", "y", "z"]}, r"3 labels are registered for Maze, whose observations .* have 2"),
     ],
 )
 def test_what_nobody_could_tell_is_refused(id_or_class: Any, said: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=message):  # noqa: PT012 -- at once, or where the game is made
         vfgym.register_description(id_or_class, **said)
+        vfgym.to_chat(Maze)
 
 
 Install = Callable[[str, str], tuple[str, list[str]]]

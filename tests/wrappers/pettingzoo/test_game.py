@@ -288,6 +288,7 @@ def test_hands_that_are_dealt_anew_are_shown() -> None:
         table.resample_hidden("player_0", np.random.default_rng(seed))
         card = table.env.unwrapped.env.game.players[1].hand.get_index()
         assert f"Your card: {card[1].replace('T', '10')}" in table.observe("player_1")
+        assert same(table.native_observations["player_1"], table.env.observe("player_1"))
         shown.add(card)
     assert len(shown) > 1
 

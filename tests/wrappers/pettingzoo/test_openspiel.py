@@ -140,7 +140,7 @@ def contradiction(game: Any, prompt: OpenSpielPrompt, returns: list[float]) -> s
     return ""
 
 
-QUICK = ("tic_tac_toe", "kuhn_poker", "nim", "matrix_pd", "catch", "blotto", "liars_dice", "tiny_hanabi", "leduc_poker", "sheriff")
+QUICK = ("kuhn_poker", "matrix_pd", "catch", "sheriff")
 
 
 def first_player(game: Any) -> int:
@@ -170,7 +170,7 @@ def check_written(name: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_what_is_written_holds_in_games_at_random(name: str) -> None:
-    check_written(name, 0.3)
+    check_written(name, 0.1)
 
 
 @pytest.mark.exhaustive
