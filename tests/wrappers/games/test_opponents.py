@@ -115,8 +115,8 @@ def test_an_answer_that_is_no_move_is_the_opponents_error(answer: Any, error: st
 
 
 def test_an_error_of_an_opponent_who_begins_keeps_the_game_from_beginning() -> None:
-    env = NimEnv(seat=1, opponents=failing(OverlongPromptError("too long"), is_async=True))
-    with pytest.raises(Error, match="the opponent at the seat of 0: too long"):
+    env = NimEnv(seat=1, opponents=failing(OverlongPromptError(""), is_async=True))
+    with pytest.raises(Error, match="the opponent at the seat of 0: OverlongPromptError"):
         env.reset(seed=0)
 
 
@@ -243,3 +243,17 @@ async def test_an_opponent_that_is_ready_at_once_leaves_the_table_on_the_callers
     outcomes = play(NimEnv(sticks=8, opponents=ready), ["1"] * 4)
     assert outcomes[-1].info["rewards"] == {0: -1.0, 1: 1.0}
     assert threads == {threading.current_thread()}
+
+
+async def test_where_a_loop_runs_an_opponent_that_blocks_is_asked_on_another_thread() -> None:
+    asked_on: set[threading.Thread] = set()
+
+    @vfgym.blocking
+    def answer(observation: list[Any], info: dict[str, Any]) -> str:
+        asked_on.add(threading.current_thread())
+        return "1"
+
+    env = NimEnv(sticks=5, opponents=answer)
+    await env.areset(seed=0)
+    assert (await env.astep("1")).observation[-1].content == "Player 1 takes 1, 3 are left."
+    assert len(asked_on - {threading.current_thread()}) == 1
