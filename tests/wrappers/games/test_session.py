@@ -279,6 +279,10 @@ async def test_a_game_whose_closing_fails_leaves_no_thread(blocking: bool, caplo
     before = set(threading.enumerate())
     with pytest.raises(RuntimeError, match="port busy"):
         await unopened.areset(seed=0)
+    for thread in set(threading.enumerate()) - before:
+        await asyncio.to_thread(thread.join, 20)
+        assert not thread.is_alive()
+    before = set(threading.enumerate())
     await env.areset(seed=0)
     await env.aclose()
     assert env.games[0].closed == 1

@@ -18,6 +18,9 @@ from vfgym.wrappers.games.turns import Turn, copy_info
 def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
     with pytest.raises(ConfigurationError, match="Counting plays a game, whose tasks are its seeds"):
         Counting().set_tasks("train", [{"question": "?"}])
+    with pytest.raises(ValueError, match="'train' or 'eval'"):
+        Counting().tasks_of("test")
+    assert Counting().listed_moves(State({"input": {}})) == []
 
 
 class Echo(vfgym.GameEnv):
