@@ -34,17 +34,14 @@ def wasteful_in(code: str) -> list[str]:
     """Return such places of some code, each once."""
     tree = ast.parse(code)
     found = []
-    others = _imported(tree) | {"self", "cls"}
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            views = _views(function)
-            for loop in ast.walk(function):
-                repeated = _repeated(loop)
-                changed = _bound(loop) if repeated else set()
-                for node in (each for part in repeated for each in ast.walk(part)):
-                    cuts = _cuts_itself(node, views) and not _goes_a_few_times(loop)
-                    if cuts or _moves_all(node) or _searches_again(node, changed | others):
-                        found.append(ast.unparse(node))
+    others, views = _imported(tree) | {"self", "cls"}, _views(tree)
+    for loop in ast.walk(tree):
+        repeated = _repeated(loop)
+        known = _bound(loop) | others if repeated else others
+        for node in (each for part in repeated for each in ast.walk(part) if isinstance(each, ast.Assign | ast.Call)):
+            cuts = _cuts_itself(node, views) and not _goes_a_few_times(loop)
+            if cuts or _moves_all(node) or _searches_again(node, known):
+                found.append(ast.unparse(node))
     return list(dict.fromkeys(found))
 
 
@@ -102,9 +99,9 @@ def _bound(loop: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _views(function: ast.AST) -> set[str]:
-    """Return the names that a function gives to a `memoryview`."""
-    made = (node for node in ast.walk(function) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call))
+def _views(tree: ast.AST) -> set[str]:
+    """Return the names that are given to a `memoryview`."""
+    made = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call))
     return {ast.unparse(node.targets[0]) for node in made if ast.unparse(node.value.func) == "memoryview"}  # type: ignore[attr-defined]
 
 

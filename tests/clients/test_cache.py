@@ -159,31 +159,23 @@ def test_a_cache_of_another_version_is_refused(cache: ResponseCache) -> None:
         cache.open()
 
 
-def test_the_database_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("places (name TEXT)", "the database of something else, with a table places"),
+        ("answers (question TEXT, answer TEXT)", "the database of something else, with columns question, answer"),
+    ],
+)
+def test_the_database_of_something_else_is_refused_and_left_as_it_is(table: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "places.sqlite"
     with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE places (name TEXT)")
+        connection.execute(f"CREATE TABLE {table}")
     connection.close()
-    before = file.read_bytes()
-    for action in (ResponseCache(file).contents, ResponseCache(file).clear):
-        with pytest.raises(ConfigurationError, match="the database of something else, with a table places"):
-            action()
-    assert file.read_bytes() == before
-
-
-def write_something_else(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE answers (question TEXT, answer TEXT)")
-    connection.close()
-
-
-def test_a_table_of_other_columns_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "answers.sqlite"
-    write_something_else(file)
     file.chmod(0o600)
     before = file.read_bytes()
-    with pytest.raises(ConfigurationError, match="the database of something else, with columns question, answer"):
-        ResponseCache(file).open()
+    for action in (ResponseCache(file).contents, ResponseCache(file).clear, ResponseCache(file).open):
+        with pytest.raises(ConfigurationError, match=says):
+            action()
     assert file.read_bytes() == before
 
 

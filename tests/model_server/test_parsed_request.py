@@ -94,6 +94,9 @@ async def test_a_request_asks_for_so_many_answers_at_most(server: ModelServer, c
     status, answer = await post(server, "/v1/completions", {**BODIES["/v1/completions"], **change})
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
     assert problem in answer["error"]["message"]
+
+
+async def test_so_many_answers_are_given(server: ModelServer) -> None:
     most = {"prompt": ["a"] * 16, "n": 128, "logprobs": 20}
     status, answer = await post(server, "/v1/completions", {**BODIES["/v1/completions"], **most})
     assert (status, len(answer["choices"])) == (200, 2048)

@@ -176,6 +176,7 @@ def test_a_thread_that_could_not_listen_is_forgotten() -> None:
         assert server.is_running
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_a_server_that_is_closed_as_somebody_connects_closes_their_connection_too(monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[str] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: lost.append(str(unraisable.exc_value)))

@@ -22,17 +22,6 @@ def test_the_rewards_of_a_rubric_group_add_up_and_so_do_metrics_of_one_name() ->
     assert (state["reward"], state["metrics"]) == (5.5, {"right": 3.0, "<lambda>": 3.0})
 
 
-def test_metrics_of_one_name_add_up_over_episode_and_step_functions_of_several_rubrics() -> None:
-    def right() -> float:
-        return 1.0
-
-    steps = Rubric()
-    steps.add_step_reward_func(right)
-    env = SingleTurnEnv([{"question": "?"}], rubric=RubricGroup([Rubric(right), steps]))
-    env.reset(seed=0)
-    assert env.step("x").info["metrics"]["right"] == 2.0
-
-
 def test_each_rubric_of_a_group_keeps_its_own_parser_and_objects() -> None:
     def parsed(parser: Parser, completion: Any, judge: int = 0) -> float:
         return float(parser.parse_answer(completion)) + judge

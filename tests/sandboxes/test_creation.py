@@ -113,12 +113,10 @@ async def test_what_a_spec_names_of_the_host_can_be_read(tmp_path: Path) -> None
     for parent in tmp_path.parents[:2]:
         parent.chmod(parent.stat().st_mode | 0o055)
     (tmp_path / "data.txt").write_text("data")
-    spec = SandboxSpec(readable_paths=[tmp_path], working_dir="/app", cpu_seconds=1, network=True)
+    spec = SandboxSpec(readable_paths=[tmp_path], working_dir="/app", network=True)
     async with await create(spec) as sandbox:
         assert (await sandbox.exec(f"pwd; cat {tmp_path}/data.txt; touch {tmp_path}/new || echo refused")).stdout == "/app\ndatarefused\n"
         assert (await sandbox.exec("whoami; getent hosts localhost")).stdout.split()[0] == "sandbox"
-        assert (await sandbox.exec("while :; do :; done", timeout=60)).exit_code == 128 + 9
-        assert (await sandbox.python("while True: pass", timeout=60)).timed_out
 
 
 def test_what_runs_inside_is_written_for_an_older_python() -> None:

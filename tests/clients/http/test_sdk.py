@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.canned_server import CUT, HANG, Canned, CannedServer
 from vfgym.clients import ClientConfig
-from vfgym.clients.http.sdk import AiohttpTransport, anthropic_client, with_bounded_pauses
+from vfgym.clients.http.sdk import AiohttpTransport, anthropic_client
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
@@ -89,11 +89,3 @@ async def test_what_breaks_is_told_in_httpxs_words(transport: httpx2.AsyncClient
 async def test_nobody_is_there(transport: httpx2.AsyncClient) -> None:
     with pytest.raises(ModelError, match="redirects"):  # not the server that was named
         await transport.post("http://other.invalid/x")
-
-
-async def test_a_given_client_of_anthropic_gives_up_at_too_long_a_pause(server: CannedServer) -> None:
-    server.answers = [Canned({}, 429, {"Retry-After": "1000000"})]
-    async with anthropic.AsyncAnthropic(api_key="k", base_url=server.root, max_retries=3) as sdk:
-        with pytest.raises(anthropic.RateLimitError):
-            await with_bounded_pauses(sdk).messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "hi"}])
-    assert len(server.bodies) == 1
