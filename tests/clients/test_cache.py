@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ TOOL = Tool(name="add", description="Add numbers.", parameters={"type": "object"
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> ResponseCache:
-    return ResponseCache(tmp_path / "deep" / "answers.sqlite")
+def cache(tmp_path: Path) -> Iterator[ResponseCache]:
+    cache = ResponseCache(tmp_path / "deep" / "answers.sqlite")
+    yield cache
+    cache.close()
 
 
 async def test_answers_come_back_whole(cache: ResponseCache) -> None:
@@ -48,7 +51,6 @@ async def test_answers_come_back_whole(cache: ResponseCache) -> None:
     assert isinstance(found.message, ResponseMessage)
     assert found.is_truncated
     assert await cache.find("other") is None
-    cache.close()
 
 
 async def test_the_first_answer_stays(cache: ResponseCache) -> None:
@@ -57,7 +59,6 @@ async def test_the_first_answer_stays(cache: ResponseCache) -> None:
     found = await cache.find("key")
     assert found is not None
     assert found.message.content == used.message.content == "first"
-    cache.close()
 
 
 def test_keys_differ_in_everything_that_decides_an_answer(cache: ResponseCache) -> None:
@@ -97,7 +98,6 @@ async def test_what_one_server_said_is_no_answer_of_anothers(kind: str, cache: R
             await client.close()
         assert said == ["one", "two", "one", "two"]
         assert (one.num_requests, two.num_requests) == (1, 1)
-    cache.close()
 
 
 class Passing(Client):
@@ -135,7 +135,6 @@ async def test_an_error_is_not_kept(cache: ResponseCache) -> None:
         with given(keys=RequestKeys(cache, 0)):
             assert (await client.get_response(PROMPT, "m")).message.content == "yes"
     assert len(client.asked) == 2
-    cache.close()
 
 
 async def test_an_answer_that_cannot_be_kept_is_used_all_the_same(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,7 +145,6 @@ async def test_an_answer_that_cannot_be_kept_is_used_all_the_same(cache: Respons
     with given(keys=RequestKeys(cache, 0)):
         assert (await InOrder("yes").get_response(PROMPT, "m")).message.content == "yes"
     assert "cannot be used" in caplog.text
-    cache.close()
 
 
 def test_a_cache_of_another_version_is_refused(cache: ResponseCache) -> None:
@@ -243,7 +241,6 @@ def test_several_processes_set_one_damaged_file_aside(cache: ResponseCache) -> N
     (aside,) = cache.path.parent.glob("*.damaged-*[0-9]")
     assert aside.read_bytes().startswith(b"garbage")
     assert cache.contents()["answers"] == 40
-    cache.close()
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o666, 0o604])
@@ -258,7 +255,6 @@ def test_what_others_can_open_is_closed_to_them_and_told(mode: int, cache: Respo
     cache.close()
     cache.open()
     assert not caplog.text
-    cache.close()
 
 
 def test_a_cache_of_another_user_is_refused(cache: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +281,6 @@ async def test_an_answer_that_cannot_be_read_is_asked_for(cache: ResponseCache, 
     with given(keys=RequestKeys(cache, 0)):
         assert (await InOrder("yes again").get_response(PROMPT, "m")).message.content == "yes again"
     assert "holds an answer that cannot be read" in caplog.text
-    cache.close()
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -322,4 +317,3 @@ def test_several_processes_write_at_once(cache: ResponseCache) -> None:
             os._exit(0)
     os.waitpid(child, 0)
     assert cache.contents()["answers"] == 3 * 50 + 51
-    cache.close()
