@@ -52,25 +52,6 @@ os.sched_setaffinity(0, os.sched_getaffinity(0))
     )
 
 
-@attack("a pause of the processor is not taken for an outage", backends=("bwrap",))
-async def starve_the_agent(sandbox: Sandbox) -> str | None:
-    program = """
-import os, time
-try: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))
-except OSError: pass
-for _ in range(5): os.fork()
-end = time.monotonic() + 20
-while time.monotonic() < end: pass
-"""
-    running = asyncio.create_task(sandbox.exec(["python3", "-c", program], timeout=40))
-    await asyncio.sleep(1)
-    try:
-        answered = await asyncio.wait_for(sandbox.exec("echo fine", timeout=30), 60)
-        return None if answered.stdout == "fine\n" else str(answered)
-    finally:
-        running.cancel()
-
-
 @attack("whoever asks the agent does not wait for a program")
 async def hold_up_whoever_reads_its_files(sandbox: Sandbox) -> str | None:
     """By a lease, for which opening a file waits 45 seconds, and by files that block whoever opens them."""

@@ -252,13 +252,7 @@ class Automaton:
 
 
 def superlinear_part(pattern: re.Pattern[str], *, is_searched: bool = True, is_full: bool = False) -> str | None:
-    """Return a run that makes a pattern take more than linear time, in words; None where there is none.
-
-    Args:
-        pattern: The pattern.
-        is_searched: Whether a match may begin anywhere.
-        is_full: Whether it has to end at the end of the text.
-    """
+    """Return a run that makes a pattern take more than linear time, in words; None where there is none."""
     automaton = Automaton(pattern, is_searched=is_searched, is_full=is_full)
     nodes = automaton.nodes()
     component = _components(automaton, nodes)

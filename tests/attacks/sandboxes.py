@@ -124,44 +124,6 @@ print('done')
     )
 
 
-@attack("calls by other numbers are refused, too")
-async def call_by_the_numbers_of_32_bits(sandbox: Sandbox) -> str | None:
-    return await harm_of_program(
-        sandbox,
-        """
-import ctypes, mmap, os, platform, sys
-if platform.machine() != 'x86_64': sys.exit()
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.syscall(0x40000000 | 41, 40, 1, 0) >= 0: print('HARM x32')
-if os.fork() == 0:
-    # mov eax, 359 (socket); mov ebx, 40 (AF_VSOCK); mov ecx, 1; xor edx, edx; int 0x80; ret
-    code = b'\\x53\\xb8\\x67\\x01\\x00\\x00\\xbb\\x28\\x00\\x00\\x00\\xb9\\x01\\x00\\x00\\x00\\x31\\xd2\\xcd\\x80\\x5b\\xc3'
-    page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
-    page.write(code)
-    call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
-    if call() >= 0: os.write(1, b'HARM')
-    os._exit(0)
-os.wait()
-""",
-    )
-
-
-@attack("no memory that belongs to no process", backends=("bwrap",))
-async def keep_memory_in_pipes_and_the_kernel(sandbox: Sandbox) -> str | None:
-    return await harm_of_program(
-        sandbox,
-        """
-import ctypes, platform
-if platform.machine() == 'x86_64':
-    libc = ctypes.CDLL(None, use_errno=True)
-    for name, *call in (('vmsplice', 278, 1, 0, 0, 0), ('memfd_create', 319, b'x', 0), ('shmget', 29, 0, 1 << 20, 0o1777),
-                        ('msgget', 68, 0, 0o1777), ('add_key', 248, b'user', b'x', b'x', 1, -3), ('io_uring_setup', 425, 8, 0),
-                        ('bpf', 321, 0, 0, 0), ('perf_event_open', 298, 0, 0, -1, -1, 0), ('userfaultfd', 323, 0)):
-        if libc.syscall(*call) >= 0 or ctypes.get_errno() not in (1, 38): print('HARM', name, ctypes.get_errno())
-""",
-    )
-
-
 # What it costs the host
 
 PAGES = """
@@ -187,11 +149,6 @@ async def hold_shared_pages_that_it_has_let_go(sandbox: Sandbox) -> str | None:
 @attack("memory of all processes, shared pages too, is bounded")
 async def hold_shared_pages_of_which_it_has_one(sandbox: Sandbox) -> str | None:
     return await harm_of_program(sandbox, PAGES % {"count": 120, "size": 8 << 20, "hide": "piece.resize(4096)"})
-
-
-@attack("memory of all processes, shared pages too, is bounded")
-async def hold_one_large_piece_of_shared_pages(sandbox: Sandbox) -> str | None:
-    return await harm_of_program(sandbox, PAGES % {"count": 1, "size": 1 << 30, "hide": "piece.resize(4096)"})
 
 
 @attack("memory of all processes, shared pages too, is bounded")

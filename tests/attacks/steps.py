@@ -20,11 +20,7 @@ _SIGNAL = signal.SIGUSR2
 
 
 def count_steps(call: Callable[[], Any]) -> int:
-    """Return the steps of a call, whatever exception it raises; in the main thread only.
-
-    Raises:
-        RecursionError: If the call raises it.
-    """
+    """Return the steps of a call, whatever exception it raises but `RecursionError`; in the main thread only."""
     counted: list[int] = []
     mark_again = ctypes.PyDLL(None)["PyErr_SetInterruptEx"]
     mark_again.argtypes = [ctypes.c_int, ctypes.py_object]  # the frame, which handlers get, is not looked at

@@ -157,12 +157,7 @@ class Sweep:
     """A process that gives each reader all texts, with libraries loaded once, and bytes counted where they can be."""
 
     def __init__(self, scratch: Path, always: Iterable[str] = ()) -> None:
-        """Begin it.
-
-        Args:
-            scratch: A directory in which the library that counts bytes is made.
-            always: Texts that are read even by readers that take many steps for any.
-        """
+        """Begin it; the library that counts bytes is made in `scratch`, and `always` are texts that every reader reads."""
         library = compiled(scratch)
         environment = dict(os.environ) if library is None else {**os.environ, "LD_PRELOAD": str(library)}
         self._process = subprocess.Popen(
@@ -175,11 +170,7 @@ class Sweep:
         )
 
     def read_all(self, name: str) -> dict[str, Any]:
-        """Let a reader read all texts.
-
-        Returns:
-            The `problems` that were found, whether the count `sees_copies`, the seconds of `cpu` and the MiB of `memory` that it took.
-        """
+        """Let a reader read all texts; return the `problems`, whether the count `sees_copies`, and the `cpu` and `memory` it took."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{name}\n")

@@ -49,59 +49,41 @@ async def test_the_key_is_hidden_however_many_secrets_have_passed_by(count: int,
     assert len(redaction._passing) == count - 10
 
 
-class Echo:
-    """A provider that repeats the key it was sent, wherever an answer has text."""
-
-    def __init__(self) -> None:
-        self.app = web.Application()
-        self.app.router.add_post("/{path:.*}", self._answer)
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        key = request.headers.get("x-api-key") or request.headers["Authorization"].removeprefix("Bearer ")
-        body = await request.json()
-        if request.path.endswith("messages"):
-            blocks = [
-                {"type": "thinking", "thinking": f"thinks {key}", "signature": "s"},
-                {"type": "text", "text": f"says {key}"},
-                {"type": "tool_use", "id": "t", "name": "f", "input": {"a": key}},
-            ]
-            usage = {"input_tokens": 1, "output_tokens": 1}
-            answer: dict[str, Any] = {"id": key, "type": "message", "role": "assistant", "model": key, "content": blocks, "usage": usage}
-            return web.json_response({**answer, "stop_reason": "tool_use", "stop_sequence": None})
-        if request.path.endswith("responses"):
-            text = {"type": "output_text", "text": f"says {key}", "annotations": []}
-            items = [
-                {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": f"thinks {key}"}]},
-                {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]},
-                {
-                    "type": "function_call",
-                    "id": "c",
-                    "call_id": "c",
-                    "name": "f",
-                    "arguments": json.dumps({"a": key}),
-                    "status": "completed",
-                },
-            ]
-            return web.json_response(
-                {"id": key, "object": "response", "created_at": 1, "model": key, "status": "completed", "output": items}
-            )
-        call = {"id": "t", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": key})}}
-        message = {"role": "assistant", "content": f"says {key}", "reasoning_content": f"thinks {key}", "tool_calls": [call]}
-        if body.get("stream"):
-            delta = {**message, "tool_calls": [{"index": 0, **call}]}
-            choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls"}
-            chunk = {"id": key, "object": "chat.completion.chunk", "created": 1, "model": key, "choices": [choice]}
-            return web.Response(text=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n", content_type="text/event-stream")
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-        return web.json_response({"id": key, "object": "chat.completion", "created": 1, "model": key, "choices": [choice]})
+async def repeat_the_key(request: web.Request) -> web.Response:
+    """Answer as a provider that repeats the key it was sent, wherever an answer has text."""
+    key = request.headers.get("x-api-key") or request.headers["Authorization"].removeprefix("Bearer ")
+    said, thought, arguments = f"says {key}", f"thinks {key}", json.dumps({"a": key})
+    answer: dict[str, Any] = {"id": key, "model": key, "created": 1, "created_at": 1, "status": "completed"}
+    if request.path.endswith("messages"):
+        thinking = {"type": "thinking", "thinking": thought, "signature": "s"}
+        use = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": key}}
+        answer |= {"type": "message", "role": "assistant", "content": [thinking, {"type": "text", "text": said}, use]}
+        answer |= {"usage": {"input_tokens": 1, "output_tokens": 1}, "stop_reason": "tool_use", "stop_sequence": None}
+    elif request.path.endswith("responses"):
+        part = {"type": "output_text", "text": said, "annotations": []}
+        message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+        call = {"type": "function_call", "id": "c", "call_id": "c", "name": "f", "arguments": arguments, "status": "completed"}
+        reasoning = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": thought}]}
+        answer |= {"object": "response", "output": [reasoning, message, call]}
+    else:
+        call = {"index": 0, "id": "t", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        message = {"role": "assistant", "content": said, "reasoning_content": thought, "tool_calls": [call]}
+        is_streamed = bool((await request.json()).get("stream"))
+        answer["choices"] = [{"index": 0, "delta" if is_streamed else "message": message, "finish_reason": "tool_calls"}]
+        if is_streamed:
+            events = f"data: {json.dumps({**answer, 'object': 'chat.completion.chunk'})}\n\ndata: [DONE]\n\n"
+            return web.Response(text=events, content_type="text/event-stream")
+        answer["object"] = "chat.completion"
+    return web.json_response(answer)
 
 
 @pytest.fixture
 async def echo() -> AsyncIterator[str]:
-    runner = web.AppRunner(Echo().app)
+    app = web.Application()
+    app.router.add_post("/{path:.*}", repeat_the_key)
+    runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     await runner.cleanup()
 
