@@ -93,7 +93,8 @@ def test_how_long_a_pause_is() -> None:
     for retries, longest in ((0, 0.5), (1, 1.0), (3, 4.0), (4, 8.0), (2000, 8.0)):
         assert 0.75 * longest <= pause_before_retry(retries) <= longest
     assert pause_before_retry(9, {"retry-after-ms": "20", "retry-after": "7"}) == 0.02
-    assert pause_before_retry(9, {"retry-after": "7"}) == 7
+    for headers, seconds in (({"retry-after": "7"}, 7), ({"retry-after": "120"}, 120), ({"retry-after-ms": "soon", "retry-after": "7"}, 7)):
+        assert pause_before_retry(9, headers) == seconds
     assert 50 < pause_before_retry(0, {"retry-after": formatdate(time.time() + 60, usegmt=True)}) <= 60
     for odd in ("soon", "-3", "nan", "0", formatdate(0)):
         assert 0.375 <= pause_before_retry(0, {"retry-after": odd}) <= 0.5

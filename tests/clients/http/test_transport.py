@@ -213,6 +213,21 @@ async def test_closing_twice_and_using_again(make: Make, server: CannedServer) -
     await client.get_response(HELLO, "m")
 
 
+@pytest.mark.usefixtures("young_heap")
+def test_the_session_of_a_loop_that_was_closed_is_closed_where_another_loop_asks() -> None:
+    with ModelServer() as model_server:
+        client = OpenAIChatCompletionsClient(ClientConfig(api_base_url=model_server.openai_url, api_key="k"))
+
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(client.get_response(HELLO, "echo"))
+        session = loop.run_until_complete(_session(client))
+        loop.close()
+        for number in range(2):
+            assert session.closed is (number == 1)
+            asyncio.run(client.get_response(HELLO, "echo"))
+        asyncio.run(client.close())
+
+
 async def _session(client: Any) -> Any:
     return client.connections.pool().session
 
