@@ -17,6 +17,7 @@ import pytest
 
 from tests.sampling import SEED
 from tests.sandboxes.engine import Engine, container_engine
+from vfgym.aio import threads
 from vfgym.output import redaction
 from vfgym.sandboxes.container import _engine
 
@@ -96,10 +97,12 @@ def running_beside(others: set[Process]) -> list[Process]:
 
 
 @pytest.fixture(autouse=True)
-def no_secrets_of_other_tests() -> Iterator[None]:
-    """A word that one test gives as a header is not a secret of the next one."""
+def nothing_is_remembered_of_other_tests() -> Iterator[None]:
+    """A header of one test is no secret in the next one, whose functions are named in warnings although others of their names were."""
     yield
     redaction._forget_all()
+    threads._named_as_given_up.clear()
+    threads._named_as_slow.clear()
 
 
 @pytest.fixture
