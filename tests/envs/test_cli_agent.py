@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import socket
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 import vfgym
@@ -16,7 +14,6 @@ from tests.agent_programs import TALK, ProgramEnv, needs_sandbox, running
 from tests.models import InOrder
 from vfgym.envs.cli_agent import CliAgentEnv
 from vfgym.errors import AgentError, ConfigurationError, EpisodeNotPicklable, ModelError
-from vfgym.interception import open_endpoint
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
 from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
@@ -52,8 +49,7 @@ def comparable(state: State) -> dict[str, Any]:
 def test_each_request_is_an_observation_with_its_tools_and_the_action_is_its_answer() -> None:
     env = ProgramEnv(CALLS, rubric=vfgym.Rubric(right))
     observation, info = env.reset(seed=0)
-    assert observation == [UserMessage("Say yes.")]
-    assert [tool["function"]["name"] for tool in info["tools"]] == ["look"]
+    assert (observation, [tool["function"]["name"] for tool in info["tools"]]) == ([UserMessage("Say yes.")], ["look"])
     observation, reward, terminated, truncated, info = env.step(CALL)
     assert [message["role"] for message in observation] == ["user", "assistant", "tool"]
     assert (info["tools"], reward, terminated, truncated) == ([], 0.0, False, False)
@@ -139,13 +135,6 @@ async def test_a_program_that_fails_later_ends_its_episode_with_an_error() -> No
     assert (info["metrics"]["agent_error"], info["metrics"]["agent_timeout"]) == (1.0, 0.0)
 
 
-async def test_what_a_program_prints_is_bounded() -> None:
-    env = ProgramEnv(TALK + "sys.stdout.write('x' * 5_000_000)")
-    state = await roll_out(env, "one", "two")
-    assert state["stop_condition"] == "agent_completed"
-    assert 0 < len(state["agent_stdout"]) <= 2**20 + 100
-
-
 async def test_a_limit_ends_the_program_and_all_that_it_started() -> None:
     started = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 600; : vfgym-agent-test'], start_new_session=True)\n"
     env = ProgramEnv(started + "print('begun', flush=True)\n" + TALK, max_turns=1)
@@ -159,26 +148,14 @@ async def test_the_time_of_a_program_that_never_asks_runs_out() -> None:
     await env.areset(seed=0)
     *_, terminated, truncated, info = await env.astep("nobody asked")
     assert (terminated, truncated, info["stop_condition"]) == (False, True, "timeout_reached")
-    assert info["metrics"]["agent_timeout"] == 1.0
-    assert running("vfgym-agent-sleeps") == []
+    assert (info["metrics"]["agent_timeout"], running("vfgym-agent-sleeps")) == (1.0, [])
 
 
 async def test_a_model_that_fails_ends_the_episode_and_the_program() -> None:
     env = ProgramEnv(run_command="python3 agent.py vfgym-agent-fails")
     state = await env.rollout(env.tasks.input(0), InOrder("one", ModelError("gone")), "m")
     assert (state["stop_condition"], len(state["trajectory"])) == ("has_error", 1)
-    assert repr(state["error"]) == "ModelError('gone')"
-    assert running("vfgym-agent-fails") == []
-
-
-async def test_who_asks_after_the_end_of_the_episode_is_refused() -> None:
-    state = await roll_out(ProgramEnv(), "one", "two")
-    other = await open_endpoint(InOrder("never").get_response)
-    key = state["interception_base_url"].split("/")[-2]
-    url = other.config("messages", "m")["base_url"].replace(other.key, key)
-    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/chat/completions", json={"messages": []}) as response:
-        assert (response.status, (await response.json())["error"]["message"]) == (404, "there is no such rollout, or it is over")
-    await other.close()
+    assert (repr(state["error"]), running("vfgym-agent-fails")) == ("ModelError('gone')", [])
 
 
 async def test_a_program_reads_what_it_may_and_reaches_nothing_but_its_model(tmp_path: Path) -> None:
@@ -212,8 +189,7 @@ async def test_the_generation_parameters_of_the_rollout_win_over_those_of_the_pr
     env = ProgramEnv('chat([user("?")], temperature=0.1, max_tokens=7)')
     client = InOrder("yes")
     await env.rollout(env.tasks.input(0), client, "m", {"temperature": 1.0})
-    assert client.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
-    assert client.asked[0]["model"] == "m"
+    assert (client.asked[0]["sampling_args"], client.asked[0]["model"]) == ({"temperature": 1.0, "max_tokens": 7}, "m")
     agent = InOrder("yes")
     await vfgym.aevaluate(env, vfgym.ModelAgent(agent, "m", {"temperature": 1.0}), progress=False)
     assert agent.asked[0]["sampling_args"] == {"temperature": 1.0, "max_tokens": 7}
@@ -242,14 +218,6 @@ async def test_files_go_in_before_the_program_starts_and_are_kept_when_it_has_en
     assert (await roll_out(env, " it is"))["agent_files"] == {"out.txt": "42 it is"}
 
 
-async def test_what_is_no_file_at_the_end_is_not_kept_and_not_waited_for() -> None:
-    program = (
-        'chat([user("?")])\nos.mkfifo("pipe")\nos.mkdir("folder")\nos.symlink("/dev/zero", "endless")\nopen("file", "w").write("kept")'
-    )
-    env = ProgramEnv(program, keep_files=["pipe", "folder", "endless", "file"])
-    assert (await roll_out(env, "yes"))["agent_files"] == {"file": "kept"}
-
-
 async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> None:
     kept: list[Any] = []
 
@@ -260,27 +228,6 @@ async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> 
     env = ProgramEnv(rubric=vfgym.Rubric(listed), keep_sandbox_for_scoring=True)
     results = await vfgym.aevaluate(env, lambda observation, info: "yes", progress=False)
     assert (results["metadata"]["avg_reward"], [sandbox.is_alive for sandbox in kept]) == (1.0, [False])
-
-
-async def test_many_episodes_at_once_keep_to_themselves() -> None:
-    rows = [{"question": f"Say {number}.", "answer": str(number)} for number in range(4)]
-    env = ProgramEnv(rubric=vfgym.Rubric(right), dataset=rows)
-    results = await vfgym.aevaluate(env, lambda observation, info: observation[0].content.removeprefix("Say ").rstrip("."), progress=False)
-    assert results["metadata"]["avg_reward"] == 1.0
-    assert [row["error"] for row in results["outputs"]] == [None] * 4
-
-
-async def test_the_unsafe_backend_serves_programs_too() -> None:
-    state = await roll_out(ProgramEnv(TALK + "print(os.getcwd() == os.environ['AGENT_WORKDIR'])", backend="unsafe"), "one", "yes")
-    assert (state["agent_stdout"], state["prompt"]) == ("one\nyes\nTrue\n", [UserMessage("Say yes.")])
-
-
-def test_an_episode_goes_on_from_whichever_loop_it_is_stepped() -> None:
-    env = ProgramEnv()
-    env.reset(seed=0)
-    asyncio.run(env.astep("one"))
-    *_, info = env.step("two")
-    assert info["stop_condition"] == "agent_completed"
 
 
 def test_a_running_program_is_not_copied() -> None:

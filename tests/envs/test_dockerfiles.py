@@ -48,22 +48,9 @@ def test_files_go_where_docker_would_put_them(folder: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "RUN apt-get update",
-        "FROM python:3.11",
-        "COPY --from=0 /a /b",
-        "COPY ../secret /b",
-        "COPY missing.txt /b",
-        "COPY $SOURCE /b",
-        "ADD https://example.com/a.tar /b",
-        "USER nobody",
-        "ENV",
-        "ENV NAME",
-        "ENV NAME='open",
-        "ENV A=1 and more",
-        "WORKDIR",
-        "COPY data.txt",
-        'COPY ["data.txt" "/b"]',
-        "COPY [1, 2]",
+        *["RUN apt-get update", "FROM python:3.11", "COPY --from=0 /a /b", "COPY ../secret /b", "COPY missing.txt /b", "COPY $SOURCE /b"],
+        *["ADD https://example.com/a.tar /b", "USER nobody", "ENV", "ENV NAME", "ENV NAME='open", "ENV A=1 and more", "WORKDIR"],
+        *["COPY data.txt", 'COPY ["data.txt" "/b"]', "COPY [1, 2]"],
     ],
 )
 def test_what_needs_a_build_is_named(line: str, folder: Path) -> None:

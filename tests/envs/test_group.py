@@ -68,8 +68,6 @@ def test_a_member_that_cannot_be_closed_keeps_no_other_from_it() -> None:
 
 
 class Turns(MultiTurnEnv):
-    """Plays two turns."""
-
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(dataset=[{"question": f"{name}?"}], max_turns=2, **kwargs)
 
@@ -127,8 +125,7 @@ async def test_the_rubric_of_a_group_scores_and_cleans_up_by_the_environment_tha
     for state in states:
         await group.rubric.score_rollout(state)
         await group.rubric.cleanup(state)
-    assert [state["reward"] for state in states] == [3.0, 7.0]
-    assert left == [7.0]
+    assert ([state["reward"] for state in states], left) == ([3.0, 7.0], [7.0])
     with pytest.raises(ConfigurationError, match="must belong to one environment"):
         await group.rubric.score_group(states)
     await group.rubric.score_group([states[1], states[1]])

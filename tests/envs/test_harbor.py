@@ -105,12 +105,6 @@ async def test_a_link_that_the_program_left_where_tests_come_is_removed_and_not_
     assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
 
 
-async def test_what_a_program_does_to_the_places_of_the_tests_is_nothing_to_them(tmp_path: Path) -> None:
-    task = make_task(tmp_path, "hard", check="test -d /logs/agent")
-    (task / "solution" / "solve.sh").write_text("rm -rf /logs; touch /logs; mkdir /tests; chmod 000 /tests")
-    assert (await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE)))["harbor_reward"] == 1.0
-
-
 async def test_tests_see_the_declared_results_as_they_were_left_and_nothing_else(tmp_path: Path) -> None:
     task = make_task(
         tmp_path,

@@ -34,34 +34,24 @@ def digest(*args: Any, **kwargs: Any) -> str:
 LONG = list(range(100))
 
 EQUAL: list[tuple[Any, Any]] = [
-    ([1, "a", None], (1, "a", None)),
-    ({"a": {1, 2}}, {"a": {2, 1}}),
-    (np.arange(3), np.arange(3)),
-    (functools.partial(first, 1), functools.partial(first, 1)),
-    (str.lower, str.lower),
-    (Settings(), Settings()),
-    (first, first),
-    (object(), object()),
+    *[([1, "a", None], (1, "a", None)), ({"a": {1, 2}}, {"a": {2, 1}}), (np.arange(3), np.arange(3))],
+    *[
+        (functools.partial(first, 1), functools.partial(first, 1)),
+        (str.lower, str.lower),
+        (Settings(), Settings()),
+        (first, first),
+        (object(), object()),
+    ],
     ({"a": 1, "render_mode": "human"}, {"a": 1}),
 ]
 DIFFERENT: list[tuple[Any, Any]] = [
-    (0, None),
-    (0, ""),
-    ([1, 2], [2, 1]),
-    ({"a": 1}, {"a": 2}),
-    ({"a": 1}, {"b": 1}),
-    ({1, 2}, {1, 3}),
-    ({1, 2}, [1, 2]),
+    *[(0, None), (0, ""), ([1, 2], [2, 1]), ({"a": 1}, {"a": 2}), ({"a": 1}, {"b": 1}), ({1, 2}, {1, 3}), ({1, 2}, [1, 2])],
     (np.arange(3), np.arange(3.0)),
     (np.arange(4), np.arange(4).reshape(2, 2)),
     (functools.partial(first, 1), functools.partial(first, 2)),
     (str.lower, str.upper),
     (functools.partial(first, a=1), functools.partial(first, a=2)),
-    (Settings(), Settings(2)),
-    (first, second),
-    (LONG, LONG[:-1]),
-    (LONG, [-1, *LONG[1:]]),
-    (LONG, [*LONG[:-1], -1]),
+    *[(Settings(), Settings(2)), (first, second), (LONG, LONG[:-1]), (LONG, [-1, *LONG[1:]]), (LONG, [*LONG[:-1], -1])],
     (object(), Settings),
 ]
 

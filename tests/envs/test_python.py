@@ -52,8 +52,7 @@ def test_the_model_reads_what_came_of_each_cell_and_state_is_kept() -> None:
     _, info = env.reset(seed=0)
     [tool] = info["tools"]
     assert (tool["function"]["name"], list(tool["function"]["parameters"]["properties"])) == ("python", ["code"])
-    assert cell(env, "x = 6 * 7") == "(no output)"
-    assert cell(env, "x") == "Out[2]: 42"
+    assert (cell(env, "x = 6 * 7"), cell(env, "x")) == ("(no output)", "Out[2]: 42")
     assert cell(env, "import sys; print('  a', file=sys.stderr); print('  b'); x") == "  b\nstderr:\n  a\nOut[3]: 42"
     assert cell(env, "1 / 0").endswith("1 / 0\n     ~~^~~\nZeroDivisionError: division by zero")
     assert cell(env, "open('kept.txt', 'w').write(str(x))") == "Out[5]: 2"
@@ -65,8 +64,7 @@ def test_the_model_reads_what_came_of_each_cell_and_state_is_kept() -> None:
     *_, info = env.step("42")
     assert info["metrics"]["python_calls"] == 7
     assert info["metrics"]["python_ready_wait_time"] > 0
-    assert env.episode.state["python_state"]["execution_count"] == 7
-    assert sandboxes_in_use() == []
+    assert (env.episode.state["python_state"]["execution_count"], sandboxes_in_use()) == (7, [])
 
 
 def test_a_cell_that_cannot_be_interrupted_is_killed_and_its_state_is_lost() -> None:

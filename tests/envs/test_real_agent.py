@@ -65,8 +65,6 @@ def arguments() -> dict[str, Any]:
 
 
 class Repair(vf.CliAgentEnv):
-    """A folder with a module that is to be repaired."""
-
     async def post_sandbox_setup(self, state: vf.State) -> None:
         await state["sandbox"].write_file("double.py", BROKEN)
 

@@ -7,8 +7,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import httpx
-import openai
 import pytest
 
 import vfgym
@@ -64,21 +62,18 @@ def test_each_question_from_inside_is_an_observation_and_its_answer_an_action() 
     assert "abcdef" not in observation[-1]["content"]
     assert observation[-1]["content"].endswith("How long?")
     asked = env.step(code(ADD_UP))
-    assert [message["content"] for message in asked.observation] == ["count ab"]
-    assert asked.info["tools"] == []
+    assert ([message["content"] for message in asked.observation], asked.info["tools"]) == (["count ab"], [])
     asked = env.step("2")
     assert [message["content"] for message in asked.observation] == ["count cdef"]
     observation, _, terminated, _, info = env.step("4")
     assert terminated
-    assert observation[-1]["content"] == "['2', '4']"
-    assert info["stop_condition"] == "answer_ready"
+    assert (observation[-1]["content"], info["stop_condition"]) == ("['2', '4']", "answer_ready")
     metrics = info["metrics"]
     counted = ("sub_llm_call_count", "sub_llm_total_turns", "sub_llm_batch_count", "sub_llm_max_batch_size", "root_llm_turns")
     assert [metrics[name] for name in counted] == [2, 2, 1, 2, 1]
     assert metrics["repl_call_count"] == metrics["llm_batch_root_calls"] == metrics["root_tool_call_count"] == 1
     state = env.episode.state
-    assert state["final_answer"] == "6"
-    assert [message["content"] for message in state["raw_prompt"]] == ["How long?"]
+    assert (state["final_answer"], [message["content"] for message in state["raw_prompt"]]) == ("6", ["How long?"])
     assert len(state["trajectory"]) == 1
     env.close()
 
@@ -116,8 +111,7 @@ async def test_bash_has_the_context_as_a_file_and_keeps_what_commands_set() -> N
         "m",
     )
     read = [message["content"] for message in state["completion"] if message["role"] == "tool"]
-    assert read == ["err", "/workspace/a\n12", "(no output)"]
-    assert state["stop_condition"] == "answer_ready"
+    assert (read, state["stop_condition"]) == (["err", "/workspace/a\n12", "(no output)"], "answer_ready")
     assert state["final_answer"] == '["A", "B"]'
 
 
@@ -138,8 +132,7 @@ async def test_root_tools_are_called_from_inside_and_say_what_is_wrong() -> None
     assert "number" in shown(env, "scale('many')")
     assert "takes a list of prompts" in shown(env, "llm_batch('one')")
     *_, info = env.step("enough")
-    assert info["metrics"]["scale_root_calls"] == 4
-    assert info["metrics"]["fail_root_calls"] == 1
+    assert (info["metrics"]["scale_root_calls"], info["metrics"]["fail_root_calls"]) == (4, 1)
     env.close()
 
     env = vfgym.RLMEnv(dataset=ROWS, root_tools=[scale, fail])
@@ -196,9 +189,7 @@ async def test_answers_of_a_batch_are_in_the_order_of_its_prompts() -> None:
     client = Slow(code("answer.update(content=','.join(llm_batch([str(n) for n in range(7)])), ready=True)"))
     env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, max_sub_llm_parallelism=3)
     state = await env.rollout(TASK, client, "m")
-    assert state["final_answer"] == "0,1,2,3,4,5,6"
-    assert client.asked == [str(number) for number in range(7)]
-    assert client.most == 3
+    assert (state["final_answer"], client.asked, client.most) == ("0,1,2,3,4,5,6", [str(number) for number in range(7)], 3)
 
 
 async def test_a_model_that_fails_ends_the_episode_and_one_that_cannot_read_is_answered() -> None:
@@ -218,14 +209,6 @@ async def test_a_model_that_fails_ends_the_episode_and_one_that_cannot_read_is_a
     env.close()
 
 
-async def test_a_refused_key_or_an_unknown_model_of_sub_calls_ends_the_run() -> None:
-    """As where the root model is refused: what the client raises is not only what the code reads."""
-    refused = openai.NotFoundError("no such model", response=httpx.Response(404, request=httpx.Request("POST", "http://model")), body=None)
-    env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, sub_model="no-such-model")
-    with pytest.raises(openai.NotFoundError):
-        await env.rollout(TASK, scripted(code("llm_batch(['p'])"), refused, "done"), "m")
-
-
 def test_a_shell_that_ends_is_followed_by_another_whatever_it_leaves_running() -> None:
     env = vfgym.RLMEnv(dataset=ROWS, code_execution_timeout=10)
     env.reset(seed=0)
@@ -234,14 +217,6 @@ def test_a_shell_that_ends_is_followed_by_another_whatever_it_leaves_running() -
     assert "timed out" not in observation[-1].content
     observation, *_ = env.step(code("echo on", "bash"))
     assert observation[-1].content == "on"
-    env.close()
-
-
-def test_characters_of_several_bytes_are_read_whole_however_they_come() -> None:
-    env = vfgym.RLMEnv(dataset=ROWS, max_output_length=1_000_000)
-    env.reset(seed=0)
-    observation, *_ = env.step(code("python3 -c \"print('x' + 'é' * 200_000, end='')\" > text; cat text; printf '\\xff'", "bash"))
-    assert observation[-1].content == "x" + "é" * 200_000 + "\ufffd"
     env.close()
 
 
@@ -281,17 +256,6 @@ async def test_limits_of_time_hold_while_code_waits_for_an_answer() -> None:
     env = vfgym.RLMEnv(repl_language="python", dataset=ROWS, timeout_seconds=1.0)
     state = await env.rollout(TASK, scripted(ask, asyncio.Event()), "m")
     assert state["stop_condition"] == "timeout_reached"
-
-
-def test_agents_answer_the_questions_of_the_code_too() -> None:
-    """`evaluate` steps the environment: an agent is shown each question."""
-
-    def agent(observation: Any, info: Any) -> Any:
-        return code(ADD_UP) if info["tools"] else "3"
-
-    outputs = vfgym.evaluate(vfgym.RLMEnv(repl_language="python", dataset=ROWS), agent, state_columns=["final_answer"], progress=False)
-    [row] = outputs["outputs"]
-    assert (row["final_answer"], row["stop_condition"]) == ("6", "answer_ready")
 
 
 def test_an_episode_can_be_left_while_its_code_waits_for_an_answer() -> None:

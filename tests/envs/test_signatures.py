@@ -16,11 +16,7 @@ from vfgym.errors import UnknownArgument
 
 MODULES = ("vfgym", "vfgym.agents", "vfgym.envs", "vfgym.model_server", "vfgym.play", "vfgym.results", "vfgym.rubrics", "vfgym.testing")
 MODULES += ("vfgym.training", "vfgym.vector", "vfgym.wrappers")
-OPEN = {
-    "to_chat": "arguments of the game",
-    "call": "arguments of a tool",
-    "push_to_hub": "arguments of another library",
-}
+OPEN = {"to_chat": "arguments of the game", "call": "arguments of a tool", "push_to_hub": "arguments of another library"}
 """Functions that hand on what this library does not know."""
 
 

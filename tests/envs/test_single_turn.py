@@ -15,8 +15,7 @@ def test_an_episode_is_done_with_the_first_answer(answer: str, reward: float) ->
     env = SingleTurnEnv(ROWS, rubric=Rubric(lambda completion, answer: float(completion[-1].content == answer)))
     observation, _ = env.reset(seed=0)
     outcome = env.step(answer)
-    assert outcome[1:4] == (reward, True, False)
-    assert len(outcome.observation) == len(observation) + 1
+    assert (outcome[1:4], len(outcome.observation)) == ((reward, True, False), len(observation) + 1)
     assert outcome.info["stop_condition"] == "max_turns_reached"
 
 

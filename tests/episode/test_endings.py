@@ -26,9 +26,7 @@ def state_of(**items: Any) -> State:
 @pytest.mark.parametrize(
     ("items", "flags", "ending"),
     [
-        ({}, (True, False), Ending.TERMINATED),
-        ({}, (False, True), Ending.TRUNCATED),
-        ({}, (True, True), Ending.TERMINATED),
+        *[({}, (True, False), Ending.TERMINATED), ({}, (False, True), Ending.TRUNCATED), ({}, (True, True), Ending.TERMINATED)],
         ({"ending": "truncated"}, (True, False), Ending.TRUNCATED),
         ({"ending": "terminated"}, (False, True), Ending.TERMINATED),
         ({"ending": "won"}, (True, False), Ending.ENVIRONMENT_FAILED),

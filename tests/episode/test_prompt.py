@@ -80,5 +80,4 @@ def test_a_conversation_that_goes_on_grows_and_another_one_takes_its_place() -> 
     assert rewrite_conversation(conversation, [A, {"role": "user", "content": "b"}], MESSAGE_TYPES) is conversation
     assert conversation == [A, B]
     other = rewrite_conversation(conversation, [B], MESSAGE_TYPES)
-    assert (other, conversation) == ([B], [A, B])
-    assert rewrite_conversation([], [A], MESSAGE_TYPES) == [A]
+    assert (other, conversation, rewrite_conversation([], [A], MESSAGE_TYPES)) == ([B], [A, B], [A])

@@ -16,8 +16,6 @@ from vfgym.testing import ScriptedClient
 
 
 class Ranking(Rubric):
-    """Gives each episode its place as its advantage."""
-
     provides_advantages = True
 
     def group_scoring_steps(self, states: list[State]) -> Steps[list[Score]]:
@@ -41,5 +39,4 @@ async def test_advantages_are_the_rubrics_own_where_it_scores_and_the_machines_w
     env = SingleTurnEnv([{"question": "?"}], rubric=own, score_rollouts=score_rollouts)
     states = [await Rollouts().play(env, env.tasks.input(0), ScriptedClient([said]), "m", None) for said in ("a", "bbb")]
     await run_async(score_together(env, states))
-    assert [state["reward"] for state in states] == rewards
-    assert [state["advantage"] for state in states] == advantages
+    assert ([state["reward"] for state in states], [state["advantage"] for state in states]) == (rewards, advantages)

@@ -13,8 +13,6 @@ from vfgym.episode.sessions import Sessions
 
 
 class Definition:
-    """Closes its sessions, in a way of its own."""
-
     def __init__(self, closed: list[Any], how: Any = None) -> None:
         self.closed, self.how = closed, how
 

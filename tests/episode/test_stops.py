@@ -31,13 +31,7 @@ async def later(value: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("answers", "stopped_by", "asked"),
-    [
-        ([], None, 0),
-        ([False, 0, None, ""], None, 4),
-        ([False, True, True], 1, 2),
-        ([1], 0, 1),
-        ([later, True], None, 2),
-    ],
+    [([], None, 0), ([False, 0, None, ""], None, 4), ([False, True, True], 1, 2), ([1], 0, 1), ([later, True], None, 2)],
 )
 @pytest.mark.parametrize("is_bounded", [False, True])
 def test_the_first_that_holds_stops_the_episode(answers: list[Any], stopped_by: int | None, asked: int, is_bounded: bool) -> None:
@@ -97,8 +91,7 @@ def test_an_episode_is_truncated_by_a_limit_or_an_answer_that_was_cut(state: Sta
 def test_errors(error: Any, stop: str, noted: dict[str, Any]) -> None:
     state = state_of()
     note_error(state, error)
-    assert error_stop(state) == stop
-    assert {name: state[name] for name in noted} == noted
+    assert (error_stop(state), {name: state[name] for name in noted}) == (stop, noted)
     assert state["error"] is (error if stop == "has_error" else None)
     assert (state.failure_cause is None) is (stop != "has_error")
 
@@ -118,12 +111,10 @@ def test_whose_doing_it_is_that_nobody_answers() -> None:
 @pytest.mark.parametrize(
     ("error", "named", "stop"),
     [
-        (None, None, ROLLED_OUT),
-        (None, "own", "own"),
-        (ModelError("x"), None, "has_error"),
-        (ModelError("x"), "own", "own"),
+        *[(None, None, ROLLED_OUT), (None, "own", "own"), (ModelError("x"), None, "has_error"), (ModelError("x"), "own", "own")],
         (OverlongPromptError("x"), None, "prompt_too_long"),
         (DeadlinePassed(), None, "timeout_reached"),
+        (DeadlinePassed(), "own", "own"),
     ],
 )
 def test_an_authors_own_rollout_names_its_stop_or_gets_one(error: Any, named: str | None, stop: str) -> None:
@@ -131,4 +122,4 @@ def test_an_authors_own_rollout_names_its_stop_or_gets_one(error: Any, named: st
     note_end(state, error)
     assert state["stop_condition"] == stop
     assert state.get("timed_out", False) is isinstance(error, DeadlinePassed)
-    assert state["error"] is (error if stop == "has_error" or (named and error) else None)
+    assert state["error"] is (error if isinstance(error, ModelError) else None)

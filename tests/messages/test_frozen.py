@@ -19,13 +19,8 @@ DATA = {"a": [1, {"b": (2, None)}], "c": ""}
 PLAIN = {"a": [1, {"b": [2, None]}], "c": ""}
 
 CHANGES: list[Callable[[Any], Any]] = [
-    lambda made: made.__setitem__("a", 1),
-    lambda made: made.__delitem__("a"),
-    lambda made: made.__ior__({"a": 1}),
-    lambda made: made.pop("a"),
-    lambda made: made.popitem(),
-    lambda made: made.clear(),
-    lambda made: made.update(a=1),
+    *[lambda made: made.__setitem__("a", 1), lambda made: made.__delitem__("a"), lambda made: made.__ior__({"a": 1})],
+    *[lambda made: made.pop("a"), lambda made: made.popitem(), lambda made: made.clear(), lambda made: made.update(a=1)],
     lambda made: made.setdefault("z", 1),
     lambda made: setattr(made, "z", 1),
 ]
@@ -57,9 +52,7 @@ def test_a_list_cannot_be_changed(change: Any) -> None:
 def test_everything_inside_is_frozen_and_still_a_dict_or_a_list() -> None:
     made = freeze(OrderedDict(DATA))
     assert (type(made), type(made["a"]), type(made["a"][1]), type(made["a"][1]["b"])) == (FrozenDict, FrozenList, FrozenDict, FrozenList)
-    assert made == PLAIN
-    assert json.loads(json.dumps(made)) == PLAIN
-    assert freeze(MappingProxyType({"a": 1})) == {"a": 1}
+    assert (made, json.loads(json.dumps(made)), freeze(MappingProxyType({"a": 1}))) == (PLAIN, PLAIN, {"a": 1})
     assert [freeze(value) for value in (0, "", None, 1.5)] == [0, "", None, 1.5]
 
 

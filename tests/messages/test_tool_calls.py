@@ -18,12 +18,8 @@ NESTED = {"id": "c1", "type": "function", "function": {"name": "add", "arguments
 @pytest.mark.parametrize(
     "raw",
     [
-        NESTED,
-        {"id": "c1", "name": "add", "arguments": '{"a": 1}'},
-        {"id": "c1", "name": "add", "arguments": {"a": 1}},
-        {"id": "c1", "function": {"name": "add", "arguments": {"a": 1}}},
-        {**NESTED, "index": None},
-        json.dumps(NESTED),
+        *[NESTED, {"id": "c1", "name": "add", "arguments": '{"a": 1}'}, {"id": "c1", "name": "add", "arguments": {"a": 1}}],
+        *[{"id": "c1", "function": {"name": "add", "arguments": {"a": 1}}}, {**NESTED, "index": None}, json.dumps(NESTED)],
         ChatCompletionMessageToolCall.model_validate(NESTED),
     ],
 )
@@ -53,12 +49,8 @@ def test_a_call_without_an_id_has_its_tools_name_and_fields_of_providers_stay() 
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        ({}, "needs the name"),
-        ({"name": 7}, "needs the name"),
-        ({"name": "add", "arguments": [1]}, "must be JSON text"),
-        ({"function": "add"}, "must be a dict with name"),
-        ("add", "must be JSON"),
-        ("[1]", "must be a dict"),
+        *[({}, "needs the name"), ({"name": 7}, "needs the name"), ({"name": "add", "arguments": [1]}, "must be JSON text")],
+        *[({"function": "add"}, "must be a dict with name"), ("add", "must be JSON"), ("[1]", "must be a dict")],
         (None, "must be a dict"),
         (7, "must be a dict"),
     ],

@@ -14,9 +14,7 @@ from vfgym.messages import AssistantMessage, UserMessage
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser
 
 CONVERSATION = [
-    {"role": "system", "content": "be brief"},
-    {"role": "user", "content": "question"},
-    {"role": "assistant", "content": "first"},
+    *[{"role": "system", "content": "be brief"}, {"role": "user", "content": "question"}, {"role": "assistant", "content": "first"}],
     {"role": "tool", "tool_call_id": "c1", "content": "result"},
     {"role": "assistant", "content": "second"},
     {"role": "user", "content": "thanks"},
@@ -26,8 +24,6 @@ PARTS = [{"type": "text", "text": " a"}, {"type": "image_url", "image_url": {"ur
 
 @dataclass
 class ChoiceParser(Parser):
-    """A parser that never calls ``Parser.__init__``."""
-
     choices: str = "ABCD"
 
     def parse(self, text: str) -> str:
@@ -38,14 +34,8 @@ class ChoiceParser(Parser):
 @pytest.mark.parametrize(
     ("completion", "answer"),
     [
-        ("text", "text"),
-        ("", ""),
-        (CONVERSATION, "second"),
-        (tuple(CONVERSATION), "second"),
-        (CONVERSATION[:3], "first"),
-        (CONVERSATION[:2], None),
-        ([], None),
-        ({"role": "assistant", "content": "one"}, "one"),
+        *[("text", "text"), ("", ""), (CONVERSATION, "second"), (tuple(CONVERSATION), "second"), (CONVERSATION[:3], "first")],
+        *[(CONVERSATION[:2], None), ([], None), ({"role": "assistant", "content": "one"}, "one")],
         ({"role": "user", "content": "one"}, None),
         ([{"role": "assistant", "content": None}], ""),
         ([{"role": "assistant", "tool_calls": []}], ""),
@@ -81,8 +71,7 @@ def test_parse_accepts_messages_and_reads_the_last_assistant_text(parser: Parser
 def test_extract_fn_is_applied_to_the_text() -> None:
     """`extract_fn` reads the answer out of the text, in `parse` and so in `parse_answer`."""
     parser = Parser(extract_fn=lambda text: text.upper())
-    assert parser.parse("yes") == "YES"
-    assert parser.parse_answer([{"role": "assistant", "content": "yes"}]) == "YES"
+    assert (parser.parse("yes"), parser.parse_answer([{"role": "assistant", "content": "yes"}])) == ("YES", "YES")
 
 
 @pytest.mark.parametrize("value", [None, 5, [None], ["text"], [{"content": "no role"}], {"content": "no role"}, b"text"])
@@ -94,18 +83,11 @@ def test_what_is_not_a_completion_is_refused(value: Any) -> None:
 
 
 def test_messages_are_filtered_by_role() -> None:
-    """The helpers return the messages themselves, in their order."""
     parser = Parser()
     assert parser.get_assistant_messages(CONVERSATION) == [CONVERSATION[2], CONVERSATION[4]]
     assert parser.get_system_messages(CONVERSATION) == [CONVERSATION[0]]
     assert parser.get_user_messages(CONVERSATION) == [CONVERSATION[1], CONVERSATION[5]]
     assert parser.get_tool_messages(CONVERSATION) == [CONVERSATION[3]]
-
-
-def test_a_text_counts_as_one_assistant_message() -> None:
-    """A completion that is a text is what the assistant said."""
-    assert Parser().get_assistant_messages("text") == [{"role": "assistant", "content": "text"}]
-    assert Parser().get_user_messages("text") == []
 
 
 def test_the_developer_role_is_a_system_role() -> None:
@@ -114,15 +96,8 @@ def test_the_developer_role_is_a_system_role() -> None:
     assert Parser().get_system_messages([message]) == [message]
 
 
-@pytest.mark.parametrize("completion", ["", [], CONVERSATION, [{"role": "assistant", "content": None}]])
-def test_any_text_is_in_the_format_of_the_base_parser(completion: Any) -> None:
-    """The base format reward is 1.0, whatever the completion."""
-    assert Parser().get_format_reward_func()(completion, answer="ignored") == 1.0
-
-
 @pytest.mark.parametrize("parser", [Parser(), ThinkParser(), MaybeThinkParser(), XMLParser(["answer"])])
 def test_format_reward_functions_share_their_name(parser: Parser) -> None:
-    """Metrics are reported under the function's name."""
     assert parser.get_format_reward_func().__name__ == "format_reward_func"
 
 
@@ -130,11 +105,9 @@ def test_a_subclass_may_be_a_dataclass() -> None:
     """The base behaviour needs nothing that ``Parser.__init__`` sets."""
     parser = ChoiceParser("AB")
     assert parser.parse_answer([{"role": "assistant", "content": "B, not C"}]) == "B"
-    assert Parser.parse(parser, "B, not C") == "B, not C"
-    assert parser.get_format_reward_func()("B") == 1.0
+    assert (Parser.parse(parser, "B, not C"), parser.get_format_reward_func()("B")) == ("B, not C", 1.0)
 
 
 def test_a_parser_can_be_pickled() -> None:
-    """Environments are sent to worker processes with their parsers."""
     parser = pickle.loads(pickle.dumps(XMLParser(["reasoning", "answer"])))
     assert parser.parse_answer("<answer>42</answer>") == "42"

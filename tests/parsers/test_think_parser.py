@@ -15,22 +15,15 @@ from vfgym.parsers import MaybeThinkParser, ThinkParser, extract_boxed_answer
 @pytest.mark.parametrize(
     ("text", "always", "maybe"),
     [
-        ("<think>why</think> 42 ", "42", "42"),
-        ("why</think>42", "42", "42"),
-        ("<think>a</think>b</think>c", "c", "c"),
-        ("<think>why</think>", "", ""),
-        (" 42 ", "", "42"),
-        ("<think>cut off", "", "<think>cut off"),
-        ("", "", ""),
+        *[("<think>why</think> 42 ", "42", "42"), ("why</think>42", "42", "42"), ("<think>a</think>b</think>c", "c", "c")],
+        *[("<think>why</think>", "", ""), (" 42 ", "", "42"), ("<think>cut off", "", "<think>cut off"), ("", "", "")],
     ],
 )
 def test_the_answer_follows_the_last_closing_tag(text: str, always: str, maybe: str) -> None:
     """Without a closing tag `ThinkParser` finds nothing and `MaybeThinkParser` keeps the text."""
-    assert ThinkParser().parse(text) == always
-    assert MaybeThinkParser().parse(text) == maybe
+    assert (ThinkParser().parse(text), MaybeThinkParser().parse(text)) == (always, maybe)
     messages = [{"role": "assistant", "content": text}]
-    assert ThinkParser().parse_answer(messages) == always
-    assert MaybeThinkParser().parse_answer(messages) == maybe
+    assert (ThinkParser().parse_answer(messages), MaybeThinkParser().parse_answer(messages)) == (always, maybe)
 
 
 @pytest.mark.parametrize("parser", [ThinkParser(extract_boxed_answer), MaybeThinkParser(extract_fn=extract_boxed_answer)])
@@ -50,19 +43,9 @@ def test_no_assistant_message_gives_no_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "score"),
     [
-        ("<think>why</think>42", 1.0),
-        (" \n<think>why</think>\n42", 1.0),
-        ("<think></think> ", 1.0),
-        ("<think>why</think>", 0.0),
-        ("So <think>why</think>42", 0.0),
-        ("<think>a</think>b<think>c</think>d", 0.0),
-        ("<think><think>a</think>b", 0.0),
-        ("<think>a</think>b</think>c", 0.0),
-        ("<think>cut off", 0.0),
-        ("why</think>42", 0.0),
-        ("42", 0.0),
-        ("", 0.0),
-        (None, 0.0),
+        *[("<think>why</think>42", 1.0), (" \n<think>why</think>\n42", 1.0), ("<think></think> ", 1.0), ("<think>why</think>", 0.0)],
+        *[("So <think>why</think>42", 0.0), ("<think>a</think>b<think>c</think>d", 0.0), ("<think><think>a</think>b", 0.0)],
+        *[("<think>a</think>b</think>c", 0.0), ("<think>cut off", 0.0), ("why</think>42", 0.0), ("42", 0.0), ("", 0.0), (None, 0.0)],
     ],
 )
 def test_format_reward_of_one_message(text: Any, score: float) -> None:

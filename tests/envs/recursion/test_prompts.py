@@ -33,9 +33,7 @@ def test_each_language_is_told_how_to_answer_ask_and_call(language: str, names: 
 @pytest.mark.parametrize(
     ("language", "file", "says"),
     [
-        ("python", None, ""),
-        ("bash", None, ""),
-        ("python", ".", "`context` is a `pathlib.Path`"),
+        *[("python", None, ""), ("bash", None, ""), ("python", ".", "`context` is a `pathlib.Path`")],
         ("python", "context.txt", "`context.txt` of the working directory, and the variable `context` is a text"),
         ("python", "context.json", "what that JSON says"),
         ("bash", "context.txt", "The context of the task is the file `context.txt`"),
@@ -62,5 +60,4 @@ PART: Any = {"type": "text", "text": "a"}
 )
 def test_instructions_stand_before_the_first_text_of_the_user(messages: list[Any], made: list[Any]) -> None:
     before = list(messages)
-    assert insert_instructions(messages, "I", MESSAGE_TYPES) == made
-    assert messages == before
+    assert (insert_instructions(messages, "I", MESSAGE_TYPES), messages) == (made, before)
