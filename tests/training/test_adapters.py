@@ -110,8 +110,6 @@ def test_an_id_is_made_once_and_played_on_forks() -> None:
 
 
 class CountSteps(gym.Wrapper[Any, Any, Any, Any]):
-    """Rewards an episode's nth step with n."""
-
     steps: Any = None
 
     def reset(self, **arguments: Any) -> Any:
@@ -132,8 +130,7 @@ def test_a_branch_goes_on_alike_inside_its_own_wrappers() -> None:
     branch = branch_env(env)
     assert branch.unwrapped.definition is env.unwrapped.definition
     outcomes = [[each.step("<action>up</action>")[:4] for _ in range(3)] for each in (env, branch)]
-    assert outcomes[0] == outcomes[1]
-    assert [reward for _, reward, _, _ in outcomes[1]] == [2, 3, 4]
+    assert (outcomes[0], [reward for _, reward, _, _ in outcomes[1]]) == (outcomes[1], [2, 3, 4])
 
 
 def test_what_cannot_be_copied_is_named() -> None:

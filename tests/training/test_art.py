@@ -15,8 +15,6 @@ from vfgym.training.counting import RolloutMissing
 
 
 class Trajectory(SimpleNamespace):
-    """What ART trains on."""
-
     def finish(self) -> Trajectory:
         self.is_finished = True
         return self
@@ -37,15 +35,13 @@ def across(request: Any) -> str:
 
 @pytest.mark.parametrize(("history", "choices"), [(None, [6]), (1, [1, 1, 1, 1, 1, 1])])
 async def test_a_trajectory_has_the_servers_own_choices(art: Any, history: int | None, choices: list[int]) -> None:
-    """A conversation that was rewritten is several histories."""
     with ModelServer({"across": across if history is None else lambda request: next(moves)}) as server:
         moves = iter([f"<action>{move}</action>" for move in environments.ACROSS])
         played = await art.play_trajectory(model_at(server.openai_url), environments.make_lake(history=history), example_id=0)
     assert (played.reward, played.metadata, played.is_finished) == (1.0, {"example_id": 0, "ending": "terminated"}, True)
     histories = [played.messages_and_choices, *(each.messages_and_choices for each in played.additional_histories)]
     found = [[each for each in told if not isinstance(each, dict)] for told in histories]
-    assert sum(map(len, found)) == sum(choices)
-    assert (len(histories) == 1) == (history is None)
+    assert (sum(map(len, found)), len(histories) == 1) == (sum(choices), history is None)
     assert all(choice.logprobs.content for each in found for choice in each)
     assert (played.tools, played.metrics["num_turns"]) == (None, 6.0)
 

@@ -32,12 +32,6 @@ def test_observations_are_what_is_new_as_text(gem: Any) -> None:
     assert [outcome[2:4] for outcome in outcomes] == [(False, False)] * 5 + [(True, False)]
 
 
-def test_a_rewritten_conversation_is_told_whole(gem: Any) -> None:
-    env = gem.GemEnv(environments.make_lake(history=0))
-    env.reset(seed=0)
-    assert "You are playing" in env.step(ACROSS[0])[0]
-
-
 def test_calls_are_read_where_there_are_tools(gem: Any) -> None:
     env = gem.GemEnv(environments.make_sums())
     asked, _ = env.reset(seed=0)

@@ -14,8 +14,6 @@ from vfgym.training.sampling import Completion
 
 
 class Words:
-    """A tokenizer and a model that know one word."""
-
     chat_template, eos_token_id, config, generation_config = "one word", 0, None, None
 
     def apply_chat_template(self, messages: Any, **kwargs: Any) -> str:

@@ -54,8 +54,7 @@ def test_each_token_has_its_numbers() -> None:
     assert batch.logprobs.tolist() == [[0, 0, -3, -4, 0, -7, 0], [0, -2, 0, 0, 0, 0, 0], [0, 0, -9, 0, 0, 0, 0]]
     assert batch.advantages.tolist() == [[0, 0, 0.5, 0.5, 0, 0.5, 0], [0.0] * 7, [0, 0, -0.5, 0, 0, 0, 0]]
     assert batch.versions.tolist() == [[-1, -1, 5, 5, -1, 6, -1], [-1, 0, *[-1] * 5], [-1] * 7]
-    assert batch.lengths.tolist() == [7, 2, 3]
-    assert batch.groups.tolist() == [0, 1, 0]
+    assert (batch.lengths.tolist(), batch.groups.tolist()) == ([7, 2, 3], [0, 1, 0])
     kinds = {
         name: getattr(batch, name).dtype for name in ("ids", "mask", "positions", "logprobs", "advantages", "versions", "lengths", "groups")
     }
@@ -76,8 +75,7 @@ def test_nothing_is_lost_and_nothing_is_added(written: list[list[tuple[list[int]
     batch = pack(found, pad_id=-7)
     for row, sample in enumerate(found):
         length = len(sample.ids)
-        assert batch.lengths[row] == length
-        assert batch.ids[row].tolist() == sample.ids + [-7] * (batch.ids.shape[1] - length)
+        assert (batch.lengths[row], batch.ids[row].tolist()) == (length, sample.ids + [-7] * (batch.ids.shape[1] - length))
         assert batch.mask[row, :length].tolist() == list(map(bool, sample.mask))
         assert batch.logprobs[row, :length].tolist() == sample.logprobs
         assert (batch.versions[row] == np.where(batch.mask[row], 1, -1)).all()

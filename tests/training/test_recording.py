@@ -4,51 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import openai
 import pytest
 
 import vfgym
+from tests.training.policies import Policy, across
 from tests.training.trainers import environments
 from vfgym.clients.config import ClientConfig
 from vfgym.endings import ending_of
 from vfgym.errors import Error, InvalidModelResponseError, ModelError, OverlongPromptError
-from vfgym.messages import ResponseMessage
 from vfgym.model_server import ModelServer
 from vfgym.training import NoTokens, samples
 from vfgym.training.playing import play_episode
 from vfgym.training.recording import open_recording, record
-
-
-class Policy(vfgym.Client):
-    """Answers the nth turn with what a function says of it, and with tokens: a byte each, the prompt behind what was written before."""
-
-    policy_version = 7
-
-    def __init__(self, answer: Callable[[int], str | Exception], *, with_tokens: bool = True) -> None:
-        self.answer, self.with_tokens = answer, with_tokens
-        self.asked: list[Any] = []
-        self.is_closed = False
-
-    async def get_response(self, prompt: Any, model: str, sampling_args: Any = None, tools: Any = None, **kwargs: Any) -> Any:
-        self.asked.append((model, sampling_args, tools))
-        answer = self.answer(sum(message["role"] == "assistant" for message in prompt))
-        if isinstance(answer, Exception):
-            raise answer
-        told = [step["tokens"] for step in kwargs["state"]["trajectory"][-1:] if self.with_tokens]
-        before = [[*tokens["prompt_ids"], *tokens["completion_ids"]] for tokens in told]
-        ids, written = [*(before[0] if before else []), *str(prompt[-1]["content"]).encode()], list(answer.encode())
-        tokens = vfgym.ResponseTokens(ids, [0] * len(ids), written, [1] * len(written), [-0.5] * len(written))
-        return vfgym.Response("", 0, model, message=ResponseMessage(answer, tokens=tokens if self.with_tokens else None))
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-
-def across(turn: int) -> str:
-    return f"<action>{environments.ACROSS[turn % 6]}</action>"
 
 
 def falls(turn: int) -> str:
@@ -64,7 +34,6 @@ play_lake = functools.partial(play_episode, example_id=0)
 
 
 def test_a_rollout_by_url_gives_samples() -> None:
-    """With the very ids that the policy gave, whichever way it was asked."""
 
     async def play() -> Any:
         lake = environments.make_lake()
@@ -73,8 +42,7 @@ def test_a_rollout_by_url_gives_samples() -> None:
     found = samples(asyncio.run(play()))
     assert [(sample.reward, sample.advantage, sample.turns) for sample in found] == [(1.0, 0.5, [0, 1, 2, 3, 4, 5]), (0.0, -0.5, [0, 1])]
     written = [index for index, kept in zip(found[0].ids, found[0].mask, strict=True) if kept]
-    assert bytes(written).decode() == "".join(across(turn) for turn in range(6))
-    assert found[1].policy_versions == [7, 7]
+    assert (bytes(written).decode(), found[1].policy_versions) == ("".join(across(turn) for turn in range(6)), [7, 7])
     assert {logprob for logprob, kept in zip(found[0].logprobs, found[0].mask, strict=True) if kept} == {-0.5}
 
 
@@ -137,9 +105,7 @@ def test_a_model_that_cannot_be_asked_is_no_low_reward(failure: Exception, endin
         return 0.0
 
     state = asyncio.run(record(ask, None, Policy(lambda turn: failure), "m", failure_reward=-1.0))
-    assert ending_of(state) == ending
-    assert state["failed"] == (ending != "cut")
-    assert state["counted_reward"] == -1.0
+    assert (ending_of(state), state["failed"], state["counted_reward"]) == (ending, ending != "cut", -1.0)
 
 
 def test_a_model_that_answers_again_was_not_refused() -> None:
@@ -203,6 +169,3 @@ def test_a_rollout_that_is_cancelled_takes_its_address_with_it() -> None:
 
 
 # Rollouts by URL
-
-
-# rLLM's gateway, stood in for by what is recorded here

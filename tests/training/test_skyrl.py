@@ -15,8 +15,6 @@ ACROSS = [f"<action>{move}</action>" for move in environments.ACROSS]
 
 
 class BaseTextEnv:
-    """The base of SkyRL's environments."""
-
     def __init__(self) -> None:
         self.turns, self.max_turns = 0, 1
 
@@ -39,8 +37,7 @@ def test_an_episode_is_played_until_it_is_done(skyrl: Any) -> None:
     outputs = [env.step(answer) for answer in ACROSS]
     assert [message["role"] for output in outputs for message in output["observations"]] == ["user"] * 6
     assert ([output["done"] for output in outputs], sum(output["reward"] for output in outputs)) == ([False] * 5 + [True], 1.0)
-    assert outputs[-1]["metadata"] == {"terminated": True, "truncated": False}
-    assert env.get_metrics()["num_turns"] == 6.0
+    assert (outputs[-1]["metadata"], env.get_metrics()["num_turns"]) == ({"terminated": True, "truncated": False}, 6.0)
     env.close()
 
 

@@ -31,8 +31,6 @@ class Renderer:
 
 
 class Call(SimpleNamespace):
-    """A call, as renderers have it."""
-
     FunctionBody = SimpleNamespace
 
 
@@ -97,8 +95,7 @@ async def test_a_group_begins_alike_and_is_closed(tinker: Any) -> None:
         played.append((await env.step(said("<action>down</action>"))).next_observation[-1])
     assert played[0] == played[1] == played[2]
     await builder.cleanup()
-    assert builder._made == []
-    assert builder.logging_tags() == ["GymnasiumGame"]
+    assert (builder._made, builder.logging_tags()) == ([], ["GymnasiumGame"])
     copied = pickle.loads(pickle.dumps(tinker.ChatEnvGroupBuilder("gymnasium/FrozenLake-v1", None, 2, seed=4, options={"example_id": 7})))
     assert (copied._arguments, copied.logging_tags()) == (
         ("gymnasium/FrozenLake-v1", None, 2, 4, {"example_id": 7}),

@@ -39,12 +39,8 @@ def test_a_method_has_the_signature_and_the_docstring_of_its_tool() -> None:
         ({"type": ["string", "null"]}, str | None),
         ({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Color"}]}, int | Literal["red"]),
         ({"type": "array", "items": {"enum": [1, 2]}}, list[Literal[1, 2]]),
-        ({"type": "object", "properties": {"a": {}}}, dict),
-        ({"const": "x"}, Literal["x"]),
-        ({"enum": [[1]]}, Any),
-        ({"$ref": "#/$defs/Tree"}, list[Any]),
-        ({}, Any),
-        (True, Any),
+        *[({"type": "object", "properties": {"a": {}}}, dict), ({"const": "x"}, Literal["x"]), ({"enum": [[1]]}, Any)],
+        *[({"$ref": "#/$defs/Tree"}, list[Any]), ({}, Any), (True, Any)],
     ],
 )
 def test_type_hints_say_what_schemas_do(schema: Any, hint: Any) -> None:
@@ -74,13 +70,10 @@ def test_calls_of_methods_are_steps() -> None:
     """The environment checks the arguments and answers as ever; its last word comes with the last answer."""
     episodes = make_episodes(environments.make_sums())
     assert episodes.reset(example_id=2, split="train", prompt=[]) is None, "the row has the prompt"
-    assert episodes.add(a=2, b=2) == "4"
-    assert episodes.add(1, 2, unit="tens") == "30"
+    assert (episodes.add(a=2, b=2), episodes.add(1, 2, unit="tens")) == ("4", "30")
     assert "add: " in episodes.add(a="much", b=2)
     episodes._read_last_answer([{"role": "assistant", "content": "4"}])
-    assert episodes.get_reward() == 1.375
-    assert episodes.add(a=1, b=1) == "The episode is over."
-    assert episodes.get_reward() == 1.375
+    assert (episodes.get_reward(), episodes.add(a=1, b=1), episodes.get_reward()) == (1.375, "The episode is over.", 1.375)
 
 
 def test_an_episode_whose_last_answer_nobody_says_ends_as_a_limit_would_end_it() -> None:
@@ -129,8 +122,6 @@ def broken_reward() -> float:
 
 
 class Breaks(vfgym.ToolEnv):
-    """Breaks off with what it is given."""
-
     failure: Exception
 
     def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:

@@ -14,10 +14,7 @@ from vfgym.spaces import ChatSpace, MessageSpace
 def test_spaces_of_messages_become_data_that_is_not_a_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     known: dict[type, Callable[..., Any]] = {}
     errors = {"frame_skip": "unexpected keyword argument 'frameskip'"}
-    gym = {
-        "register_gym_spec_conversion": lambda kind: lambda convert: known.setdefault(kind, convert),
-        "ACCEPTED_TYPE_ERRORS": errors,
-    }
+    gym = {"register_gym_spec_conversion": lambda kind: lambda convert: known.setdefault(kind, convert), "ACCEPTED_TYPE_ERRORS": errors}
     modules: dict[str, Any] = {
         "torchrl": {},
         "torchrl__data": {"NonTensor": lambda shape, **given: (shape, given)},

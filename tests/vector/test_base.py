@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
-from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-import vfgym
 from tests.environments import RandomTalk
+from tests.vector.called import vector_of
 from vfgym.errors import ConfigurationError
 from vfgym.vector import ChatVectorEnv
 
@@ -19,42 +16,11 @@ from vfgym.vector import ChatVectorEnv
 def test_attributes_of_the_environments_can_be_read_set_and_called() -> None:
     envs = ChatVectorEnv(RandomTalk(render_mode="ansi"), 2)
     envs.reset(seed=0)
-    assert envs.render() == ("[user] ?", "[user] ?")
-    assert [state["example_id"] for state in envs.get_attr("state")] == [0, 0]
+    assert (envs.render(), [state["example_id"] for state in envs.get_attr("state")]) == (("[user] ?", "[user] ?"), [0, 0])
     envs.set_attr("label", ["a", "b"])
-    assert envs.get_attr("label") == ("a", "b")
-    assert len(envs.call("fork")) == 2
-    assert repr(envs) == "ChatVectorEnv(num_envs=2)"
+    assert (envs.get_attr("label"), len(envs.call("fork")), repr(envs)) == (("a", "b"), 2, "ChatVectorEnv(num_envs=2)")
     envs.close()
     envs.close()
-
-
-class Called(gym.Env[Any, Any]):
-    """A game that calls a function at each of its steps, with its action: 0, or 1 where something is to happen."""
-
-    def __init__(self, call: Callable[[int], object]) -> None:
-        self.observation_space = gym.spaces.Discrete(100)
-        self.action_space = gym.spaces.Discrete(2)
-        self.call = call
-        self.moves = 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.moves = 0
-        return 0, {}
-
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        self.call(action)
-        self.moves += 1
-        return self.moves, 1.0, False, False, {}
-
-
-def vector_of(call: Callable[[int], object], num_envs: int, *, here: bool = True, **kwargs: Any) -> ChatVectorEnv:
-    """Return a vector of such games, played in the calling thread or on the loop."""
-    envs = ChatVectorEnv(vfgym.to_chat(lambda: Called(call), blocking=False), num_envs, **kwargs)
-    assert envs._plays_here
-    envs._plays_here = here
-    return envs
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
@@ -76,8 +42,7 @@ def test_collections_of_garbage_are_put_off_for_large_vectors_only_and_then_as_b
                 envs.step(["1"] + ["0"] * (count - 1))
             assert gc.isenabled() is is_enabled
             envs.close()
-        assert set(seen[:2]) == {is_enabled}
-        assert set(seen[2:]) == {False}
+        assert (set(seen[:2]), set(seen[2:])) == ({is_enabled}, {False})
     finally:
         (gc.enable if was_enabled else gc.disable)()
 

@@ -85,8 +85,7 @@ def test_what_is_wrong_with_an_action_is_said_of_its_environment() -> None:
 @pytest.mark.parametrize("ids", [[3, 0], (3, 0), np.array([3, 0]), [np.int32(3), np.int64(0)]])
 def test_ids_are_numbers_from_0(ids: Any) -> None:
     found = as_ids(ids, 4)
-    assert found == [3, 0]
-    assert {type(index) for index in found} == {int}
+    assert (found, {type(index) for index in found}) == ([3, 0], {int})
 
 
 @pytest.mark.parametrize(
@@ -106,10 +105,7 @@ def test_ids_that_are_not(ids: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("seed", "group_size", "seeds"),
     [
-        (None, 1, [None] * 4),
-        (0, 1, [0, 1, 2, 3]),
-        (5, 2, [5, 5, 6, 6]),
-        (np.int64(5), 4, [5] * 4),
+        *[(None, 1, [None] * 4), (0, 1, [0, 1, 2, 3]), (5, 2, [5, 5, 6, 6]), (np.int64(5), 4, [5] * 4)],
         ([1, None, 0, 1], 1, [1, None, 0, 1]),
         (np.array([1, 1, 0, 0]), 2, [1, 1, 0, 0]),
     ],
@@ -133,8 +129,7 @@ def test_seeds_that_are_not(seed: Any, says: str) -> None:
 
 
 def test_options_are_those_of_each_environment_or_of_all() -> None:
-    assert as_options(None, 2, 1) == ([None, None], None)
-    assert as_options({"a": 1}, 2, 1) == ([{"a": 1}] * 2, None)
+    assert (as_options(None, 2, 1), as_options({"a": 1}, 2, 1)) == (([None, None], None), ([{"a": 1}] * 2, None))
     assert as_options(({}, None), 2, 1) == ([{}, None], None)
     given = {"reset_mask": np.array([False, True]), "a": 1}
     options, mask = as_options(given, 2, 1)

@@ -15,7 +15,6 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from hypothesis import strategies as st
 
 import vfgym
 from tests.environments import AsyncRandomTalk, Brightening, Echo, RandomTalk
@@ -120,33 +119,6 @@ def test_make_vec_passes_arguments_on_and_its_spec_survives_json() -> None:
     sync = gym.make_vec("gymnasium/FrozenLake-v1", num_envs=2, vectorization_mode="sync")
     assert isinstance(sync, SyncVectorEnv)
     sync.close()
-
-
-def test_stock_vector_wrappers_work() -> None:
-    """Statistics of episodes, infos as lists, transformed rewards."""
-    wrappers = gym.wrappers.vector
-    envs = wrappers.DictInfoToList(
-        wrappers.RecordEpisodeStatistics(wrappers.ClipReward(gym.make_vec("gymnasium/FrozenLake-v1", 3), 0, 0.5))
-    )
-    envs.reset(seed=0)
-    ended = 0
-    for _ in range(40):
-        _, rewards, terminations, truncations, infos = envs.step(["right", "down", "down"])
-        assert rewards.max() <= 0.5
-        over = terminations | truncations
-        ended += over.sum()
-        assert ["episode" in info for info in infos] == over.tolist()
-        assert ["final_obs" in info for info in infos] == over.tolist()
-    assert ended > 3
-    envs.close()
-    disabled = wrappers.TransformObservation(ChatVectorEnv(RandomTalk(), 2, autoreset_mode="Disabled"), len)
-    assert disabled.reset(seed=0)[0] == 2
-    disabled.close()
-
-
-values = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-9, 9), st.text(max_size=2), st.just([]), st.just(np.float32(2)))
-inner = st.dictionaries(st.sampled_from("xy"), values, max_size=2)
-infos = st.fixed_dictionaries({}, optional={"a": values, "b": values, "final_obs": values, "c": inner})
 
 
 class Unrecorded(gym.Wrapper[Any, Any, Any, Any]):

@@ -33,5 +33,4 @@ def test_infos_are_batched_as_gymnasium_does(several: list[dict[str, Any]]) -> N
     except (TypeError, ValueError):
         return
     batched = batch_infos(several)
-    assert repr(batched) == repr({key: expected[key] for key in batched})
-    assert batched.keys() == expected.keys()
+    assert (repr(batched), batched.keys()) == (repr({key: expected[key] for key in batched}), expected.keys())

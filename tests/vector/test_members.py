@@ -42,8 +42,7 @@ WRAPPED = pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gym.wrap
 def test_at_the_end_it_waits_for_a_reset(replicas: Replicas, wrap: Any) -> None:
     member = member_of(replicas, wrap(Echo(max_turns=2)), AutoresetMode.DISABLED)
     run(member.reset(3))
-    assert lengths(member) == (1, False, False)
-    assert (member.last.reward, "example_id" in member.last.info) == (0.0, True)
+    assert (lengths(member), member.last.reward, "example_id" in member.last.info) == ((1, False, False), 0.0, True)
     for _ in range(2):
         run(member.step("a"))
     assert lengths(member) == (4, True, True)
@@ -68,8 +67,7 @@ def test_it_begins_anew_in_the_next_step(replicas: Replicas, wrap: Any) -> None:
     run(member.step("a"))
     assert lengths(member) == (2, True, True)
     run(member.step("ignored"))
-    assert lengths(member) == (1, False, False)
-    assert member.last.reward == 0.0
+    assert (lengths(member), member.last.reward) == ((1, False, False), 0.0)
 
 
 def test_wrappers_that_check_the_user_only_are_left_out(replicas: Replicas) -> None:

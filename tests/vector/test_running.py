@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -15,38 +14,11 @@ from gymnasium.vector import AutoresetMode
 import vfgym
 from tests.environments import Talk
 from tests.interruptions import ctrl_c
+from tests.vector.called import Called, vector_of
 from vfgym.errors import EpisodeBusy, ResetNeeded
 from vfgym.vector import ChatVectorEnv
 
 SOME = ["gymnasium/FrozenLake-v1", "reasoning-gym/leg_counting-v0", "textarena/GuessTheNumber-v0", "textarena/TicTacToe-v0"]
-
-
-class Called(gym.Env[Any, Any]):
-    """A game that calls a function at each of its steps, with its action: 0, or 1 where something is to happen."""
-
-    def __init__(self, call: Callable[[int], object]) -> None:
-        self.observation_space = gym.spaces.Discrete(100)
-        self.action_space = gym.spaces.Discrete(2)
-        self.call = call
-        self.moves = 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.moves = 0
-        return 0, {}
-
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        self.call(action)
-        self.moves += 1
-        return self.moves, 1.0, False, False, {}
-
-
-def vector_of(call: Callable[[int], object], num_envs: int, *, here: bool = True, **kwargs: Any) -> ChatVectorEnv:
-    """Return a vector of such games, played in the calling thread or on the loop."""
-    envs = ChatVectorEnv(vfgym.to_chat(lambda: Called(call), blocking=False), num_envs, **kwargs)
-    assert envs._plays_here
-    envs._plays_here = here
-    return envs
 
 
 def moves(envs: ChatVectorEnv) -> list[int]:
@@ -92,8 +64,7 @@ def test_games_play_in_the_thread_that_steps_them_also_inside_a_running_loop() -
     envs.recv(min_ready=2)
     assert seen[4:] == ["vfgym-loop"] * 2, "what is sent is played while the caller goes on"
     envs.step(["0", "0"])
-    assert seen[6:] == [threading.current_thread().name] * 2
-    assert moves(envs) == [4, 4]
+    assert (seen[6:], moves(envs)) == ([threading.current_thread().name] * 2, [4, 4])
     envs.close()
 
 
@@ -125,8 +96,7 @@ def test_ctrl_c_breaks_off_the_one_that_moves_and_loses_no_other() -> None:
         with pytest.raises(KeyboardInterrupt):
             envs.step(["0", "1", "0"])
         observations, *_, infos = envs.recv(min_ready=2)
-        assert infos["env_id"].tolist() == [0, 2]
-        assert len(observations) == 2
+        assert (infos["env_id"].tolist(), len(observations)) == ([0, 2], 2)
         with pytest.raises(ResetNeeded, match=r"environment 1: its step was interrupted by KeyboardInterrupt\(\)"):
             envs.step(["0", "0", "0"])
         envs.reset(seed=0)
@@ -156,36 +126,6 @@ def test_ctrl_c_in_a_reset_gives_all_of_it_up() -> None:
         envs.close()
 
 
-def test_several_threads_take_turns() -> None:
-    """Each step is of all environments, whoever takes it; and attributes can be read meanwhile."""
-    running: list[int] = []
-
-    def alone(action: int) -> None:
-        running.append(1)
-        assert running == [1]
-        running.clear()
-
-    envs = vector_of(alone, 4)
-    envs.reset(seed=0)
-    failures: list[BaseException] = []
-
-    def play() -> None:
-        try:
-            for _ in range(50):
-                envs.step(["0"] * 4)
-                envs.get_attr("state")
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=play) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (failures, moves(envs)) == ([], [150] * 4)
-    envs.close()
-
-
 def test_a_step_inside_a_step_is_refused() -> None:
     envs: ChatVectorEnv
     raised: list[BaseException] = []
@@ -204,8 +144,6 @@ def test_a_step_inside_a_step_is_refused() -> None:
 
 
 class AllAsk(Talk):
-    """Answers once so many episodes ask at once."""
-
     def __init__(self, several: int) -> None:
         super().__init__()
         self.several = several
@@ -236,7 +174,6 @@ def test_what_waits_against_expectation_holds_up_nobody() -> None:
 
 
 def test_a_tool_that_is_added_later_may_wait() -> None:
-    """Async, and all at once."""
     asking: list[int] = []
 
     async def meet() -> str:

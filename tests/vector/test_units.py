@@ -49,23 +49,10 @@ class Together(Talk):
 
 
 class Threads(Together):
-    """The same with a hook that blocks its thread."""
-
     @vfgym.blocking
     def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:  # type: ignore[override]
         self.barrier.wait()
         return [vfgym.UserMessage("all are here")]
-
-
-class WaitsInPlainCode(Together):
-    """A plain hook that calls an environment whose hook is async."""
-
-    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:  # type: ignore[override]
-        other = self.other.fork()
-        other.reset(seed=0)
-        return [other.step("?").observation[-1]]
-
-    other: Together
 
 
 def open_gate(env: Gate, *words: str) -> None:
@@ -92,30 +79,6 @@ def test_all_environments_of_a_step_wait_at_once(kind: type[Together], wrap: Cal
     observations, *_ = envs.step(["?"] * count)
     assert {conversation[-1].content for conversation in observations} == {"all are here"}
     envs.close()
-
-
-def test_plain_hooks_may_wait() -> None:
-    """Code that is not async, and calls something that is: others go on meanwhile."""
-    env = WaitsInPlainCode(1)
-    env.other = Together(3)
-    envs = ChatVectorEnv(env, 3)
-    envs.reset(seed=0)
-    observations, *_ = envs.step(["?"] * 3)
-    assert [conversation[-1].content for conversation in observations] == ["all are here"] * 3
-    envs.close()
-
-
-def test_a_vector_plays_inside_a_running_loop() -> None:
-    """As in a notebook."""
-
-    async def play() -> int:
-        with_hook = ChatVectorEnv(Together(2), 2)
-        with_hook.reset(seed=0)
-        observations, *_ = with_hook.step(["?", "?"])
-        with_hook.close()
-        return len(observations)
-
-    assert asyncio.run(play()) == 2
 
 
 @pytest.mark.parametrize(
@@ -218,34 +181,6 @@ def test_unknown_and_busy_ids_are_errors(ids: Any, error: type[Exception], says:
     envs.close()
 
 
-class Breaks(Echo):
-    """Fails as an author's code may: with what is not an `Error`."""
-
-    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:
-        if messages[-1].content == "break":
-            raise OSError("the disk is full")
-        return super().env_response(messages, state)
-
-
-def test_one_environment_that_raises_leaves_the_others_unharmed() -> None:
-    """Its exception is raised once; what the others returned can be received, and it has to be reset."""
-    env = Breaks()
-    envs = ChatVectorEnv(env, 3)
-    envs.reset(seed=0)
-    with pytest.raises(OSError, match="the disk is full"):
-        envs.step(["a", "break", "c"])
-    observations, *_, infos = envs.recv(min_ready=2)
-    assert infos["env_id"].tolist() == [0, 2]
-    assert [conversation[-1].content for conversation in observations] == ["you said a", "you said c"]
-    with pytest.raises(ResetNeeded, match=r"environment 1: it raised OSError\('the disk is full'\)"):
-        envs.step(["a", "b", "c"])
-    envs.reset(options={"reset_mask": np.array([False, True, False])})
-    envs.step(["a", "b", "c"])
-    assert turns(envs) == [2, 1, 2]
-    envs.close()
-    assert env.cleaned == 4
-
-
 def test_ctrl_c_ends_the_waiting_and_loses_nothing() -> None:
     """A step is interrupted while its environments wait; what they return can be received."""
 
@@ -275,33 +210,6 @@ def test_closing_gives_up_what_runs_and_cleans_up() -> None:
     assert env.cleaned == 3
 
 
-def test_each_environment_can_have_its_own_options_and_seed() -> None:
-    env = Echo(dataset=[{"question": f"question {i}"} for i in range(9)])
-    envs = ChatVectorEnv(env, 3)
-    observations, infos = envs.reset(options=[{"example_id": 4}, None, {"example_id": 8}], seed=[None, 1, 2])
-    assert infos["example_id"].tolist()[::2] == [4, 8]
-    assert observations[1] == env.fork().reset(seed=1)[0]
-    options = {"reset_mask": np.array([True, False, False]), "example_id": 7}
-    observations, infos = envs.reset(options=options)
-    assert (infos["example_id"][0], infos["_example_id"].tolist()) == (7, [True, False, False])
-    observations[1].append("written by the caller")
-    assert len(envs.reset(options={"reset_mask": np.array([True, False, False])})[0][1]) == 1
-    assert list(options) == ["reset_mask", "example_id"], "a caller's dict is left as it is"
-    assert observations[2][-1].content == "question 8"
-    envs.close()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [({"seed": [1, 2]}, "expected 3, got 2"), ({"options": {"exampel_id": 1}}, "unknown reset option 'exampel_id'")],
-)
-def test_bad_arguments_of_reset(arguments: dict[str, Any], says: str) -> None:
-    envs = ChatVectorEnv(Echo(), 3)
-    with pytest.raises(ConfigurationError, match=says):
-        envs.reset(**arguments)
-    envs.close()
-
-
 def test_many_that_are_plain_let_others_have_their_turn() -> None:
     """A step that computes for long is interrupted now and then, so that what waits elsewhere on the loop goes on."""
 
@@ -325,4 +233,26 @@ def test_many_that_are_plain_let_others_have_their_turn() -> None:
     asyncio.run_coroutine_threadsafe(count_turns(), background_loop()).result(20)
     envs.recv(min_ready=20)
     assert len(seen) == 3
+    envs.close()
+
+
+class WaitsInPlainCode(Together):
+    """A plain hook that calls an environment whose hook is async."""
+
+    def env_response(self, messages: list[vfgym.Message], state: vfgym.State) -> Any:  # type: ignore[override]
+        other = self.other.fork()
+        other.reset(seed=0)
+        return [other.step("?").observation[-1]]
+
+    other: Together
+
+
+def test_plain_hooks_may_wait() -> None:
+    """Code that is not async, and calls something that is: others go on meanwhile."""
+    env = WaitsInPlainCode(1)
+    env.other = Together(3)
+    envs = ChatVectorEnv(env, 3)
+    envs.reset(seed=0)
+    observations, *_ = envs.step(["?"] * 3)
+    assert [conversation[-1].content for conversation in observations] == ["all are here"] * 3
     envs.close()

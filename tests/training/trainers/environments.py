@@ -82,12 +82,6 @@ def answers_to_sums(example_id: int, number: int) -> list[str]:
     return [*calls, str(example_id + 2) if number % 2 else "no idea"]
 
 
-def answers_to_lake(example_id: int, number: int) -> list[str]:
-    """Reach the other side, fall into a hole, or give up in the middle."""
-    moves = [ACROSS, INTO_A_HOLE, ACROSS[:3], ACROSS][number % 4]
-    return [call("act", action=move) for move in moves]
-
-
 class Broken(Talk):
     """Its hook raises where it should answer."""
 
@@ -127,18 +121,3 @@ def make_broken(**arguments: Any) -> Broken:
 def make_unreachable(**arguments: Any) -> Unreachable:
     """An environment on a host that is gone."""
     return Unreachable(dataset=[{"question": f"{n}?"} for n in range(3)], rubric=vfgym.Rubric(lambda: 1.0), **arguments)
-
-
-class LostSums(vfgym.ToolEnv):
-    """Sums whose tool loses its sandbox where it is called twice."""
-
-    async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
-        if len(state["trajectory"]) == 2:
-            raise vfgym.errors.SandboxError("the host of the sandbox is gone")
-        return await super().env_response(messages, state, **kwargs)
-
-
-def make_lost_sums() -> LostSums:
-    """Sums that say nothing of the policy where it calls the tool twice."""
-    rows = [{"question": f"{n} + 2?", "answer": str(n + 2)} for n in range(3)]
-    return LostSums(tools=[add], dataset=rows, rubric=vfgym.Rubric([is_right, credit_calls]))

@@ -75,22 +75,6 @@ def test_trl_calls_tools_as_methods() -> None:
     assert found["schema"]["parameters"]["properties"]["unit"] == unit
 
 
-def test_trl_plays_games_by_their_tool() -> None:
-    """A rollout that ends in the middle of a game counts with what it earned until then."""
-    found = run_trainer("trl", "lake")
-    lake = environments.make_lake(as_tool=True)
-    rewards = [evaluate(lake, environments.answers_to_lake(0, number)) for number in range(4)]
-    assert rewards == [1.0, 0.0, 0.0, 1.0]
-    assert found["rewarded"] == [[seed, reward] for seed in range(3) for reward in rewards]
-
-
-def test_trl_rewards_single_answers() -> None:
-    found = run_trainer("trl", "guess")
-    answers = ["no idea", "{}", "no idea", "{}"]
-    expected = [[n, evaluate(environments.make_guess(), [answer.format(n + 2)], n)] for n in range(3) for answer in answers]
-    assert found["rewarded"] == expected
-
-
 def test_trl_trains_on_rollouts_that_are_sampled_here() -> None:
     """Each group has one task, its rewards are those of its episodes, and the model learns from them."""
     found = run_trainer("trl", "rollout")
@@ -113,21 +97,13 @@ def test_trl_leaves_out_what_says_nothing_of_the_policy() -> None:
     assert found["learned"]
 
 
-def test_trl_leaves_out_tools_that_broke() -> None:
-    found = run_trainer("trl", "lost_tools")
-    assert found["rewarded"] == [
-        [example_id, None if number in (2, 3) else reward] for example_id in range(3) for number, reward in enumerate(sums(4, example_id))
-    ]
-
-
 def test_skyrl_plays_conversations() -> None:
     found = run_trainer("skyrl")
     lake = environments.make_lake()
     assert [played["reward"] for played in found["played"]] == [evaluate(lake, MOVES[0]), evaluate(lake, MOVES[1]), *sums(3, 1)]
     assert found["played"][3]["roles"] == ["user", "assistant", "tool", "assistant"]
     assert found["by_id"]["metadata"] == {"terminated": False, "truncated": True}, "max_turns truncates"
-    assert found["combined"]["add_calls"] == 1.0
-    assert found["lost"] == "infrastructure_failed"
+    assert (found["combined"]["add_calls"], found["lost"]) == (1.0, "infrastructure_failed")
     history, seed, env = found["refused"]
     assert "SkyRL puts what an environment answers behind the conversation so far" in history
     assert "must have a seed" in seed
@@ -155,8 +131,7 @@ def test_gem_spawns_in_the_middle_of_an_episode() -> None:
 def test_tinker_plays_groups_in_tokens() -> None:
     """Builders go through pickle. What extends the turn before is one datum; a short history is one a turn, as far as it differs."""
     found = run_trainer("tinker")
-    assert found["sums"]["rewards"] == sums(3, 1)
-    assert found["sums"]["data"] == [1, 1, 1]
+    assert (found["sums"]["rewards"], found["sums"]["data"]) == (sums(3, 1), [1, 1, 1])
     assert found["sums"]["says_tools"]
     assert found["sums"]["stops"] == ["no_tools_called"] * 3
     lake = environments.make_lake()
@@ -188,10 +163,8 @@ def test_verl_plays_in_its_own_worker() -> None:
     assert found["lake"]["exact"] == [True, True]
     assert found["lake"]["written"] == "".join(f"{move}<|im_end|>" for move in MOVES[0])
     assert (found["lake"]["logprobs"], found["lake"]["turns"], found["lake"]["steps"]) == ([-0.5], [12, 4], [[1, 1], [6, 2]])
-    assert found["sums"]["rewards"] == sums(3, 0)
-    assert found["cut"]["rewards"] == [0.0]
-    assert found["unreachable"]["raised"] == "RolloutMissing"
-    assert found["short"]["raised"] == "ConfigurationError"
+    assert (found["sums"]["rewards"], found["cut"]["rewards"]) == (sums(3, 0), [0.0])
+    assert (found["unreachable"]["raised"], found["short"]["raised"]) == ("RolloutMissing", "ConfigurationError")
     assert "trainer.use_v1=True" in found["short"]["text"]
     assert len(found["by_hand"]) > 1
     for fields, reward, written in found["by_hand"]:
@@ -212,8 +185,7 @@ def test_art_gathers_trajectories() -> None:
     """What says nothing of the policy is among a group's exceptions, and not among its trajectories."""
     found = run_trainer("art")
     lake = found["lake"]["trajectories"]
-    assert [played["reward"] for played in lake] == [1.0, 1.0]
-    assert [played["choices"] for played in lake] == [[6], [6]]
+    assert ([played["reward"] for played in lake], [played["choices"] for played in lake]) == ([1.0, 1.0], [[6], [6]])
     assert all(played["has_logprobs"] for group in found.values() for played in group["trajectories"])
     [short] = found["short"]["trajectories"]
     assert len(short["choices"]) > 1, "a conversation that is rewritten is several histories"

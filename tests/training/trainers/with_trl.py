@@ -122,16 +122,9 @@ def main() -> None:
         found = train(environments.make_sums(), sums_of, use="environment_factory")
         factory = pickle.loads(pickle.dumps(environment_factory(environments.make_sums())))
         found["schema"] = get_json_schema(factory().add)["function"]
-    elif which == "lake":
-        lake = environments.make_lake(as_tool=True)
-        found = train(lake, lambda text, number: environments.answers_to_lake(0, number), use="environment_factory")
-    elif which == "guess":
-        found = train(environments.make_guess(), lambda text, number: sums_of(text, number)[-1:], use="reward_funcs")
     elif which == "lost":
         # After the three of the data set and a group of four: one of the second group, and both times that it is played again.
         found = train(environments.Flaky({8, 11, 12}, max_turns=2), None, use="rollout_func", max_completion_length=24)
-    elif which == "lost_tools":
-        found = train(environments.make_lost_sums(), sums_of, use="environment_factory")
     else:
         talk = environments.Counting(max_turns=2)
         found = train(talk, None, use="rollout_func", max_completion_length=24)
