@@ -42,10 +42,18 @@ class AsyncRandomTalk(RandomTalk):
 
 
 class Echo(Talk):
-    """Repeats each answer."""
-
     def env_response(self, messages: list[Message], state: State) -> Any:
         return [UserMessage(f"you said {messages[-1].content}")]
+
+
+class Quiz(Echo):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"dataset": [{"question": f"question {i}", "answer": f"answer {i}"} for i in range(10)], **kwargs})
+
+
+class LegalQuiz(Quiz):
+    def step_info(self, state: State) -> dict[str, Any]:
+        return {"legal_actions": ["rock", "paper", "scissors"]}
 
 
 class Brightening(gym.Env[Any, Any]):

@@ -8,40 +8,21 @@ from typing import Any
 import gymnasium
 import pytest
 
-from tests import environments
+from tests.environments import LegalQuiz, Quiz
 from vfgym import ToolEnv
 from vfgym.agents.human import EndOfInput, HumanAgent
 from vfgym.aio.background import in_event_loop
 from vfgym.runs import evaluate
-from vfgym.state import State
-
-LEGAL = ["rock", "paper", "scissors"]
-
-
-class Echo(environments.Echo):
-    """Ten tasks with an answer each."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"dataset": [{"question": f"question {i}", "answer": f"answer {i}"} for i in range(10)], **kwargs})
-
-
-class Legal(Echo):
-    """Names the legal actions."""
-
-    def step_info(self, state: State) -> dict[str, Any]:
-        return {"legal_actions": LEGAL.copy()}
 
 
 class WithoutInfo(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Passes no info on."""
-
     def step(self, action: Any) -> Any:
         return (*self.env.step(action)[:4], {})
 
 
 def test_human_agent_shows_what_is_new_and_reads_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\nbye\n"))
-    env = Legal()
+    env = LegalQuiz()
     observation, info = env.reset(options={"example_id": 1})
     answer = HumanAgent().for_episode(env)
     first = answer(observation, info)
@@ -58,7 +39,7 @@ def test_human_agent_shows_what_is_new_and_reads_a_line(monkeypatch: pytest.Monk
 
 def test_human_agent_takes_no_empty_line_for_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n \nhello\n\n"))
-    env = Echo()
+    env = Quiz()
     answer = HumanAgent().for_episode(env)
     assert answer(*env.reset(seed=0)) == "hello"
     assert capsys.readouterr().out.count("nothing was typed") == 2
@@ -97,7 +78,7 @@ def test_human_agent_is_asked_on_a_thread_where_input_is_not_the_terminals(
     monkeypatch.setattr("builtins.input", notebook_input)
     done: list[Any] = []
     with pytest.raises(EndOfInput):
-        evaluate(Echo(max_turns=1), HumanAgent(), on_progress=lambda row, progress: done.append(row["completion"][0]["content"]))
+        evaluate(Quiz(max_turns=1), HumanAgent(), on_progress=lambda row, progress: done.append(row["completion"][0]["content"]))
     assert done == ["one", "two"]
     shown = capsys.readouterr()
     assert shown.out.count("question") == 3, "episodes are shown one after the other"
@@ -108,7 +89,7 @@ def test_a_human_sees_the_end_behind_a_wrapper_that_passes_no_info_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
-    env = WithoutInfo(Echo(max_turns=2))
+    env = WithoutInfo(Quiz(max_turns=2))
     (row,) = evaluate(env, HumanAgent(), num_examples=1)["outputs"]
     assert (row["error"], row["stop_condition"]) == (None, "max_turns_reached")
     assert row["human"] == {"hints": 0, "undone": 0, "refused": 0}

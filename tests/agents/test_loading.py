@@ -35,8 +35,6 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
 
 class Greeter:
-    """An agent that is an object."""
-
     def __call__(self, observation: list[Message]) -> str:
         return "hello"
 
@@ -59,8 +57,7 @@ def test_load_agent_imports_from_the_current_directory(module: Callable[[str, st
     )
     function: Any = load_agent(f"{name}:answer")
     instance: Any = load_agent(f"{name}:Agent")
-    assert function([], {}) == "from a function"
-    assert instance([], {}) == "from an object"
+    assert (function([], {}), instance([], {})) == ("from a function", "from an object")
 
 
 def test_a_class_that_does_not_tell_what_it_takes_is_tried(module: Callable[[str, str], str]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests import environments
-from vfgym import NewMessages, SingleTurnEnv
+from tests.environments import Quiz
+from vfgym import SingleTurnEnv
 from vfgym.agents.oracle import OracleAgent
 from vfgym.aio.background import wait
 from vfgym.aio.bridge import bridge
@@ -17,31 +17,8 @@ from vfgym.errors import ConfigurationError, ModelError
 from vfgym.state import State
 
 
-class Echo(environments.Echo):
-    """Ten tasks with an answer each."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"dataset": [{"question": f"question {i}", "answer": f"answer {i}"} for i in range(10)], **kwargs})
-
-
-def test_oracle_agent_gives_the_right_answer_through_wrappers() -> None:
-    env = NewMessages(Echo())
-    observation, info = env.reset(options={"example_id": 4})
-    assert OracleAgent().for_episode(env)(observation, info) == "answer 4"
-
-
-def test_oracle_agent_waits_for_an_async_oracle() -> None:
-    class Slow(Echo):
-        async def oracle(self, state: State) -> str:
-            return "found"
-
-    env = Slow()
-    observation, info = env.reset(seed=0)
-    assert OracleAgent().for_episode(env)(observation, info) == "found"
-
-
 async def test_oracle_agent_is_awaited_by_an_evaluation_and_holds_nobody_up() -> None:
-    class Slow(Echo):
+    class Slow(Quiz):
         async def oracle(self, state: State) -> str:
             await asyncio.sleep(0)
             return "found"
@@ -58,7 +35,7 @@ async def test_oracle_agent_is_awaited_by_an_evaluation_and_holds_nobody_up() ->
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_oracle_agent_names_the_turn_to_which_the_environment_knows_no_answer(is_async: bool) -> None:
-    class Forgetful(Echo):
+    class Forgetful(Quiz):
         def oracle(self, state: State) -> Any:
             known = None if state["trajectory"] else "found"
             return self.found(known) if is_async else known

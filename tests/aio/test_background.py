@@ -47,8 +47,7 @@ def test_waiting_on_the_background_loop_itself_raises_instead_of_hanging() -> No
         assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
         return in_event_loop(), may_wait()
 
-    assert wait(blocking()) == (True, False)
-    assert (in_event_loop(), may_wait()) == (False, True)
+    assert (wait(blocking()), in_event_loop(), may_wait()) == ((True, False), False, True)
 
 
 def test_every_sync_caller_shares_one_loop() -> None:
@@ -57,8 +56,7 @@ def test_every_sync_caller_shares_one_loop() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         loops = set(pool.map(lambda _: wait(loop()), range(32)))
-    assert loops == {background_loop()}
-    assert sum(thread.name == "vfgym-loop" for thread in threading.enumerate()) == 1
+    assert (loops, sum(thread.name == "vfgym-loop" for thread in threading.enumerate())) == ({background_loop()}, 1)
 
 
 @pytest.mark.usefixtures("young_heap")
@@ -187,8 +185,7 @@ def test_who_plays_instead_of_the_loop_hands_over_before_it_waits() -> None:
     seen: list[str] = []
     with instead_of_loop(lambda: seen.append("outer")):
         with contextlib.suppress(KeyError), instead_of_loop(lambda: seen.append("inner")):
-            assert (in_event_loop(), may_wait()) == (True, False)
-            assert wait(later(1)) == 1
+            assert (in_event_loop(), may_wait(), wait(later(1))) == (True, False, 1)
             raise KeyError
         wait(later(2))
     assert seen == ["inner", "outer"]

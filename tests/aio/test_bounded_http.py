@@ -124,16 +124,6 @@ async def test_a_body_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch
         assert b"HTTP/1.1 408 " in await served.said(head("Content-Length: 2") + b"h")
 
 
-async def test_who_takes_the_parts_may_refuse_them() -> None:
-    async with serving() as served:
-
-        def refuse(size: int) -> None:
-            raise TooMuch(429, "no more")
-
-        served.take = refuse
-        assert b"429" in await served.said(head("Content-Length: 2") + b"hi")
-
-
 async def test_who_goes_away_takes_the_request_along() -> None:
     async with serving() as served:
         _, writer = await served.connect()

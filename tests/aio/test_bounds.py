@@ -24,9 +24,7 @@ def unknown() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("soft", "hard", "is_allowed", "limit", "asked"),
     [
-        (1024, 4096, True, 4096, [(4096, 4096)]),
-        (1024, 4096, False, 1024, [(4096, 4096)]),
-        (4096, 4096, True, 4096, []),
+        *[(1024, 4096, True, 4096, [(4096, 4096)]), (1024, 4096, False, 1024, [(4096, 4096)]), (4096, 4096, True, 4096, [])],
         (1024, 1 << 30, True, 1 << 20, [(1 << 20, 1 << 30)]),
         (1024, INFINITY, True, 1 << 20, [(1 << 20, INFINITY)]),
         (INFINITY, INFINITY, True, 1 << 20, []),
@@ -45,8 +43,7 @@ def test_the_soft_limit_is_raised_once(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", raised)
-    assert [raise_descriptor_limit() for _ in range(2)] == [limit] * 2
-    assert calls == asked
+    assert ([raise_descriptor_limit() for _ in range(2)], calls) == ([limit] * 2, asked)
 
 
 @pytest.mark.parametrize(

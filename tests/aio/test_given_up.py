@@ -14,13 +14,12 @@ import verifiers_compat as vf
 import vfgym
 from tests.programs import run_python
 from tests.wrappers.games.nim import NimEnv
-from vfgym import GameEnv, Rubric, ScriptedAgent, Turn, UserMessage, aevaluate
+from vfgym import Rubric, ScriptedAgent, aevaluate
 from vfgym.aio import threads
-from vfgym.aio.threads import Worker, on_thread
+from vfgym.aio.threads import on_thread
 from vfgym.messages import AssistantMessage, Message, ToolCall
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
-from vfgym.wrappers.games import session as game_session
 
 LIMIT = 1.0
 """Seconds that an episode may take: plenty for one that does not hang, on a busy machine too."""
@@ -39,8 +38,6 @@ def release() -> Iterator[threading.Event]:
 
 
 class Hanging(vf.ToolEnv):
-    """Hangs in one blocking function, in example 1."""
-
     def __init__(self, where: str, release: threading.Event, **kwargs: Any) -> None:
         self.where, self.release = where, release
         self.threads: list[int] = []
@@ -141,28 +138,6 @@ async def test_a_blocking_agent_ends_its_rollout_at_the_deadline_and_is_named(
     assert [record.getMessage().split()[0] for record in caplog.records] == ["forgetful"]
 
 
-def test_blocking_hooks_are_called_in_place_in_plain_code(release: threading.Event) -> None:
-    env = Hanging("nowhere", release)
-    env.reset(seed=0)
-    assert env.step("x").reward == 1.0
-    assert set(env.threads) == {threading.get_ident()}
-
-
-async def test_a_hook_that_calls_the_blocking_one_of_its_base_class(release: threading.Event) -> None:
-    class Plain(Hanging):
-        def setup_state(self, state: State) -> Any:
-            return super().setup_state(state)
-
-    class Later(Hanging):
-        async def setup_state(self, state: State) -> Any:  # type: ignore[override]
-            return await super().setup_state(state)
-
-    for kind in (Plain, Later):
-        env = kind("nowhere", release, dataset=ROWS[:1])
-        assert [row["stop_condition"] for row in await evaluated(env)] == ["no_tools_called"]
-        assert threading.get_ident() not in env.threads
-
-
 async def test_a_blocking_opponent_ends_the_rollout_at_the_deadline(release: threading.Event) -> None:
     @vfgym.blocking
     def forgetful(observation: list[Message], info: dict[str, Any]) -> str:
@@ -238,84 +213,6 @@ async def test_what_waits_for_a_thread_can_be_cancelled(monkeypatch: pytest.Monk
     assert (first_result, type(second_result), third_result) == (True, asyncio.CancelledError, 3)
 
 
-@pytest.mark.usefixtures("young_heap")
-async def test_a_workers_thread_ends_when_nobody_has_the_worker() -> None:
-    worker = Worker()
-    thread = await worker.run(threading.current_thread)
-    del worker
-    gc.collect()
-    await asyncio.to_thread(thread.join, PATIENCE)
-    assert not thread.is_alive()
-
-
-# Games
-
-
-class Stuck(GameEnv):
-    """A game whose move hangs where it is told to."""
-
-    def __init__(self, release: threading.Event, **kwargs: Any) -> None:
-        self.release = release
-        self.opened: list[dict[str, Any]] = []
-        super().__init__(**{"max_turns": 2, "timeout_seconds": LIMIT, **kwargs})
-
-    def open_game(self) -> dict[str, Any]:
-        self.opened.append({"closed": threading.Event(), "moves": []})
-        return self.opened[-1]
-
-    def begin_game(self, game: Any, state: State, seed: int | None, options: Any) -> list[Message]:
-        game["seed"] = seed
-        return [UserMessage("move")]
-
-    def make_move(self, game: Any, message: Message, state: State) -> Turn:
-        if message["content"] == "hang":
-            assert self.release.wait(PATIENCE)
-        game["moves"].append((game["seed"], threading.get_ident()))
-        return Turn([UserMessage("on")], reward=1.0)
-
-    def close_game(self, game: Any) -> None:
-        game["closed"].set()
-
-
-async def test_a_game_that_is_stuck_is_left_to_its_thread_and_another_one_opened(release: threading.Event) -> None:
-    env = Stuck(release)
-    rows = (
-        await aevaluate(env, ScriptedAgent({0: ["a", "b"], 1: ["hang"], 2: ["c", "d"]}), num_examples=3, max_concurrent=1, progress=False)
-    )["outputs"]
-    assert [row["stop_condition"] for row in rows] == ["max_turns_reached", "timeout_reached", "max_turns_reached"]
-    assert [row["reward"] for row in rows] == [2.0, 0.0, 2.0]
-    first, second = env.opened
-    assert not first["closed"].is_set()
-    assert [seed for seed, _ in first["moves"]] == [0, 0]
-    assert [seed for seed, _ in second["moves"]] == [2, 2]
-    assert second["closed"].is_set()
-    release.set()
-    assert await asyncio.to_thread(first["closed"].wait, PATIENCE)
-    assert first["moves"][-1][1] == first["moves"][0][1] != second["moves"][0][1]
-
-
-async def test_closing_waits_for_a_stuck_game_only_so_long(
-    release: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(game_session, "_PATIENCE", 0.05)
-    env = Stuck(release)
-    await env.areset(seed=0)
-    assert (await env.astep("hang")).info["stop_condition"] == "timeout_reached"
-    await asyncio.wait_for(env.aclose(), PATIENCE)
-    assert "a game of Stuck is stuck in a move" in caplog.text
-    release.set()
-    assert await asyncio.to_thread(env.opened[0]["closed"].wait, PATIENCE)
-
-
-async def test_a_game_whose_late_move_has_ended_meanwhile_is_closed_as_ever(release: threading.Event) -> None:
-    env = Stuck(release)
-    await env.areset(seed=0)
-    await env.astep("hang")
-    release.set()
-    await env.aclose()
-    assert env.opened[0]["closed"].is_set()
-
-
 # The process
 
 
@@ -366,10 +263,7 @@ def test_a_process_ends_by_itself_though_calls_of_every_kind_hang() -> None:
         print(sum(thread.is_alive() and thread.daemon for thread in threading.enumerate()) >= 4, flush=True)
     """
     done = run_python(program)
-    assert done.stdout.splitlines()[:-1] == [
-        "agent (0.0, True)",
-        "reward (0.0, False)",
-        "hook (0.0, True)",
-        "game (0.0, True)",
-    ], done.stderr
+    assert done.stdout.splitlines()[:-1] == ["agent (0.0, True)", "reward (0.0, False)", "hook (0.0, True)", "game (0.0, True)"], (
+        done.stderr
+    )
     assert (done.stdout.splitlines()[-1], done.returncode) == ("True", 0)

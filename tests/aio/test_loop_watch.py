@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -51,8 +50,6 @@ def named(monkeypatch: pytest.MonkeyPatch) -> Iterator[Named]:
 
 
 class Held(vf.ToolEnv):
-    """Holds the loop in one place, until it is named."""
-
     def __init__(self, where: str, named: Named) -> None:
         self.where, self.named = where, named
         super().__init__(tools=[self.held_tool], dataset=ROWS, rubric=Rubric(self.held_reward))
@@ -122,18 +119,6 @@ async def test_a_task_of_ones_own_that_holds_the_loop_is_named(named: Named) -> 
     assert f"held_task ({__file__}:" in named.text
 
 
-async def test_who_waits_holds_nothing(named: Named, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_watch, "PATIENCE", PATIENCE)
-    monkeypatch.setattr(loop_watch, "_INTERVAL", 0.01)
-
-    async def agent(observation: list[Message], info: dict[str, Any]) -> str:
-        await asyncio.sleep(0.5)
-        return "x"
-
-    await aevaluate(vfgym.SingleTurnEnv(ROWS), agent, progress=False)
-    assert named.text == ""
-
-
 def watchers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "vfgym-loop-watch"]
 
@@ -146,26 +131,6 @@ async def test_runs_on_one_loop_share_a_watch_which_ends_with_the_last(named: Na
         assert watcher.is_alive()
     await asyncio.to_thread(watcher.join, PATIENCE)
     assert not watcher.is_alive()
-
-
-def test_the_function_that_the_library_called_last_is_found_through_what_it_calls_itself() -> None:
-    frames: list[FrameType] = []
-
-    def inner() -> None:
-        frames.append(sys._getframe())
-
-    class Rubrics(Rubric):
-        pass
-
-    def outer(state: State) -> float:
-        inner()
-        return 1.0
-
-    env = vfgym.SingleTurnEnv(ROWS, rubric=Rubrics(outer))
-    env.reset(seed=0)
-    env.step("x")
-    [frame] = frames
-    assert str(author_function(frame)).startswith(f"{outer.__qualname__} ({__file__}:")
 
 
 @pytest.mark.parametrize("statement", ["importlib.import_module('slow_to_import')", "import slow_to_import"])

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import gc
 import inspect
-import logging
 import threading
 import traceback
 import warnings
@@ -17,9 +16,10 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
+from tests.environments import AsyncRandomTalk, RandomTalk
 from tests.interruptions import ctrl_c
 from tests.programs import run_python
-from vfgym import MultiTurnEnv, Rubric, State, ToolEnv, UserMessage, cleanup
+from vfgym import Rubric, State, cleanup
 from vfgym.aio.background import wait
 from vfgym.aio.bridge import bridge
 from vfgym.aio.steps import Pending, Steps, Together, all_of, begin, begin_to_end, eager, run_async, run_each, run_handlers, run_sync
@@ -238,7 +238,6 @@ def giving(awaitable: Any) -> Steps[Any]:
 @pytest.mark.parametrize("is_bridged", [False, True], ids=["plain", "bridged"])
 @pytest.mark.parametrize("way", WAYS)
 def test_an_error_keeps_the_line_it_comes_from(way: str, is_bridged: bool, kind: type[Exception]) -> None:
-    """However many threads, loops, generators and greenlets it went through."""
     with pytest.raises((kind, RuntimeError)) as caught:  # a coroutine cannot raise StopIteration
         asyncio.run(bridge(WAYS[way], kind)) if is_bridged else WAYS[way](kind)
     error = caught.value if isinstance(caught.value, kind) else caught.value.__cause__
@@ -247,274 +246,85 @@ def test_an_error_keeps_the_line_it_comes_from(way: str, is_bridged: bool, kind:
     assert (last.filename, last.line) == (__file__, 'raise kind("the line to find")')
 
 
-# Environments, whatever their hooks
+# Environments whose hooks wait
 
 
-class Rated(MultiTurnEnv):
-    """Three turns with a random number each."""
+class AsyncRewards(RandomTalk):
+    """Only its reward functions are async: those of the whole episode, or those of its turns."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(dataset=[{"question": f"{index}"} for index in range(4)], max_turns=3, rubric=self.rewards(), **kwargs)
-        self.cleaned = 0
-
-    def rewards(self) -> Rubric:
-        def final(completion: list[Message]) -> float:
-            return len(completion)
-
-        def each(step: Any) -> float:
-            return len(step["completion"][0]["content"])
-
-        rubric = Rubric(final)
-        rubric.add_step_reward_func(each)
-        return rubric
-
-    def env_response(self, messages: list[Message], state: State) -> Any:
-        return [UserMessage(f"{messages[-1]['content']} {state.rng.integers(1000)}")]
-
-    @cleanup
-    def count(self, state: State) -> None:
-        self.cleaned += 1
-
-
-class AsyncRated(Rated):
-    """The same with everything async."""
-
-    def rewards(self) -> Rubric:
-        async def final(completion: list[Message]) -> float:
-            return await later(len(completion))
-
-        async def each(step: Any) -> float:
-            return await later(len(step["completion"][0]["content"]))
-
-        rubric = Rubric(final)
-        rubric.add_step_reward_func(each)
-        return rubric
-
-    async def setup_state(self, state: State) -> None:
-        await later(super().setup_state(state))
-
-    async def env_response(self, messages: list[Message], state: State) -> Any:
-        return await later(super().env_response(messages, state))
-
-    async def render_completion(self, state: State) -> None:
-        await later(await super().render_completion(state))
-
-    @cleanup
-    async def count(self, state: State) -> None:
-        await asyncio.sleep(0)
-        self.cleaned += 1
-
-
-class Tools(ToolEnv):
-    """An async tool and a plain one."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            tools=[self.slow, self.quick], dataset=[{"question": "?"}], max_turns=3, rubric=Rubric(lambda completion: len(completion))
-        )
-        self.cleaned = 0
-
-    async def slow(self, word: str) -> str:
-        """Return a word."""
-        return str(await later(word))
-
-    def quick(self, word: str) -> str:
-        """Return a word."""
-        return word
-
-    @cleanup
-    def count(self, state: State) -> None:
-        self.cleaned += 1
-
-
-CALLS = [{"id": tool, "function": {"name": tool, "arguments": '{"word": "hi"}'}} for tool in ("slow", "quick")]
-CALLING = {"role": "assistant", "content": None, "tool_calls": CALLS}
-SCRIPTS: dict[type[Any], list[Any]] = {
-    Rated: ["a", "bb", "ccc"],
-    AsyncRated: ["a", "bb", "ccc"],
-    Tools: [CALLING, CALLING, "done"],
-}
-KINDS = pytest.mark.parametrize("kind", list(SCRIPTS))
-
-COMPARED = ("input", "completion", "reward", "metrics", "stop_condition", "is_completed", "is_truncated", "error", "final_env_response")
-
-
-def summary(env: Any, outcomes: list[Any]) -> dict[str, Any]:
-    """Return what an episode must have in common however it was stepped; ids and clocks are left out."""
-    steps = [{key: step[key] for key in step if key not in ("response", "trajectory_id")} for step in env.state["trajectory"]]
-    return {"outcomes": outcomes, "trajectory": steps, "cleaned": env.cleaned, **{key: env.state[key] for key in COMPARED}}
-
-
-def play(env: Any) -> dict[str, Any]:
-    outcomes = [env.reset(seed=1), *(env.step(action) for action in SCRIPTS[type(env)])]
-    return summary(env, outcomes)
-
-
-async def aplay(env: Any) -> dict[str, Any]:
-    outcomes = [await env.areset(seed=1)]
-    for action in SCRIPTS[type(env)]:
-        outcomes.append(await env.astep(action))
-    return summary(env, outcomes)
-
-
-@KINDS
-def test_step_and_astep_play_the_same_episode(kind: type[Any]) -> None:
-    assert play(kind()) == asyncio.run(aplay(kind()))
-
-
-def test_plain_and_async_hooks_play_the_same_episode() -> None:
-    plain = play(Rated())
-    assert plain["reward"] == 5.0 + 6.0
-    assert plain["cleaned"] == 1
-    assert play(AsyncRated()) == plain
-
-
-@KINDS
-async def test_step_works_in_a_running_event_loop(kind: type[Any]) -> None:
-    """As in a Jupyter cell."""
-    assert play(kind()) == await aplay(kind())
-
-
-@KINDS
-async def test_the_two_faces_may_be_mixed_in_one_episode(kind: type[Any]) -> None:
-    env = kind()
-    script = SCRIPTS[kind]
-    outcomes = [env.reset(seed=1), await env.astep(script[0]), env.step(script[1])]
-    outcomes.append(await asyncio.to_thread(env.step, script[2]))
-    assert summary(env, outcomes) == play(kind())
-
-
-@KINDS
-def test_episodes_can_be_stepped_from_several_threads_at_once(kind: type[Any]) -> None:
-    expected = play(kind())["outcomes"]
-    definition = kind()
-
-    def player(_: int) -> list[Any]:
-        fork = definition.fork()
-        return [fork.reset(seed=1), *(fork.step(action) for action in SCRIPTS[kind])]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(outcomes == expected for outcomes in pool.map(player, range(32)))
-    assert definition.cleaned == 32
-
-
-class AsyncStepRewards(Rated):
-    """Only a step reward function is async."""
-
-    def rewards(self) -> Rubric:
-        async def each(step: Any) -> float:
+    def __init__(self, *, of_turns: bool) -> None:
+        async def one() -> float:
             return float(await later(1.0))
 
-        rubric = Rubric()
-        rubric.add_step_reward_func(each)
-        return rubric
+        rubric = Rubric([] if of_turns else one)
+        if of_turns:
+            rubric.add_step_reward_func(one)
+        super().__init__(max_turns=3, rubric=rubric)
 
 
-class AsyncFinalReward(Rated):
-    """Only a reward function is async."""
-
-    def rewards(self) -> Rubric:
-        async def final(completion: list[Message]) -> float:
-            return float(await later(1.0))
-
-        return Rubric(final)
-
-
-class AsyncResponse(Rated):
-    """Only its environment's response is async."""
-
-    async def env_response(self, messages: list[Message], state: State) -> Any:
-        return await later(super().env_response(messages, state))
-
-
-class AsyncCleanup(Rated):
-    """Only a cleanup handler is async."""
-
+class AsyncCleanup(RandomTalk):
     @cleanup
     async def tidy(self, state: State) -> None:
         await asyncio.sleep(0)
 
 
-SCRIPTS |= dict.fromkeys((AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup), SCRIPTS[Rated])
+def make() -> AsyncRandomTalk:
+    return AsyncRandomTalk(max_turns=3)
+
+
+def play(env: Any) -> list[Any]:
+    return [env.reset(seed=1), *map(env.step, ["a", "bb", "ccc"])]
+
+
+async def test_an_episode_is_stepped_in_a_running_loop_by_either_face_and_from_other_threads() -> None:
+    """As in a Jupyter cell."""
+    expected = await asyncio.to_thread(play, make())
+    assert play(make()) == expected
+    env = make()
+    mixed = [env.reset(seed=1), await env.astep("a"), env.step("bb"), await asyncio.to_thread(env.step, "ccc")]
+    assert mixed == expected
+
+
+def test_episodes_can_be_stepped_from_several_threads_at_once() -> None:
+    expected, definition = play(make()), make()
+    with ThreadPoolExecutor(8) as pool:
+        assert all(outcomes == expected for outcomes in pool.map(lambda _: play(definition.fork()), range(32)))
+    assert definition.cleaned == 32
 
 
 @pytest.mark.usefixtures("young_heap")
-@pytest.mark.parametrize("kind", [AsyncRated, AsyncStepRewards, AsyncFinalReward, AsyncResponse, AsyncCleanup, Tools])
-def test_a_sync_step_that_must_wait_on_the_background_loop_itself_raises(kind: type[Any]) -> None:
-    """Whatever it must wait for; it is not an error of the episode. The environment can still be used from elsewhere."""
+@pytest.mark.parametrize(
+    "kind", [make, lambda: AsyncRewards(of_turns=True), lambda: AsyncRewards(of_turns=False), lambda: AsyncCleanup(max_turns=3)]
+)
+def test_a_sync_step_that_must_wait_on_the_background_loop_itself_raises(kind: Callable[[], RandomTalk]) -> None:
+    """It leaves no coroutine behind that was never awaited, and the environment can still be used from elsewhere."""
     env = kind()
 
     async def on_the_loop() -> None:
         with pytest.raises(WouldDeadlock, match="astep"):
             play(env)
 
-    try:
-        logging.disable()  # a log record would keep the coroutines alive that the next test looks for
-        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            wait(on_the_loop())
-            gc.collect()
-    finally:
-        logging.disable(logging.NOTSET)
-    assert play(env)["outcomes"][-1].info["stop_condition"]
-
-
-def test_what_would_deadlock_leaves_no_coroutine_behind_that_was_never_awaited() -> None:
-    program = """
-        import asyncio
-        import vfgym
-        from vfgym.aio.background import wait
-
-        class Rated(vfgym.MultiTurnEnv):
-            async def env_response(self, messages, state):
-                return "on"
-
-            async def render_completion(self, state):
-                await super().render_completion(state)
-
-            @vfgym.cleanup
-            async def tidy(self, state):
-                await asyncio.sleep(0)
-
-        env = Rated(dataset=[{"question": "?"}])
-        env.reset(seed=0)
-
-        async def on_the_loop():
-            try:
-                env.step("x")
-            except vfgym.errors.WouldDeadlock:
-                return "raised"
-
-        print(wait(on_the_loop()))
-    """
-    done = run_python(program)
-    assert (done.stdout, done.returncode) == ("raised\n", 0)
-    assert "never awaited" not in done.stderr, done.stderr
-
-
-def test_plain_hooks_step_on_the_background_loop_like_anywhere() -> None:
-    async def on_the_loop() -> dict[str, Any]:
-        return play(Rated())
-
-    assert wait(on_the_loop()) == play(Rated())
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        wait(on_the_loop())
+        gc.collect()
+    assert told == []
+    assert play(env)[-1].info["stop_condition"]
 
 
 def test_plain_hooks_start_no_thread() -> None:
     program = """
         import threading
         import vfgym
-
-        class Rated(vfgym.MultiTurnEnv):
-            def env_response(self, messages, state):
-                return "on"
+        from tests.environments import Talk
 
         def add(a: int, b: int) -> int:
             return a + b
 
         rows = [{"question": "?"}]
         rubric = vfgym.Rubric(lambda completion: 1.0)
-        function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
-        call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]}
-        for env in (vfgym.SingleTurnEnv(rows, rubric=rubric), Rated(dataset=rows, max_turns=2), vfgym.ToolEnv(tools=[add], dataset=rows)):
+        call = vfgym.AssistantMessage(None, tool_calls=[vfgym.ToolCall("1", "add", '{"a": 1, "b": 2}')])
+        for env in (vfgym.SingleTurnEnv(rows, rubric=rubric), Talk(max_turns=2), vfgym.ToolEnv(tools=[add], dataset=rows)):
             env.reset(seed=0)
             for action in (call, "x"):
                 outcome = env.step(action)
@@ -530,29 +340,24 @@ def test_plain_hooks_start_no_thread() -> None:
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-@pytest.mark.parametrize("kind", [Rated, AsyncRated])
-async def test_stock_wrappers_are_stepped_from_async_code_without_threads(kind: Callable[..., Rated]) -> None:
+async def test_stock_wrappers_are_stepped_from_async_code_without_threads() -> None:
     """Many episodes at once through wrappers that know nothing of async."""
-    definition = kind()
+    definition = make()
     threads = threading.active_count()
 
-    def episode(index: int) -> float:
-        env = gym.wrappers.TransformReward(
-            gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(definition.fork(), 2)), lambda reward: 10 * reward
-        )
+    def episode(index: int) -> tuple[bool, int]:
+        env = gym.wrappers.RecordEpisodeStatistics(gym.wrappers.TimeLimit(definition.fork(), 2))
         env.reset(seed=index)
         env.step("a")
-        _, reward, _, truncated, info = env.step("bb")
-        assert truncated
-        assert info["episode"]["l"] == 2
-        return float(reward)
+        *_, truncated, info = env.step("bb")
+        return truncated, info["episode"]["l"]
 
-    assert await asyncio.gather(*(bridge(episode, index) for index in range(100))) == [20.0] * 100
+    assert await asyncio.gather(*(bridge(episode, index) for index in range(100))) == [(True, 2)] * 100
     assert threading.active_count() == threads
 
 
 async def test_cancelling_a_bridged_step_cleans_up_once() -> None:
-    class Stuck(Rated):
+    class Stuck(RandomTalk):
         async def env_response(self, messages: list[Message], state: State) -> Any:
             await asyncio.Event().wait()
 
@@ -570,13 +375,13 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
     """`KeyboardInterrupt` arrives when the hook that was running has ended, and cleanup comes after it."""
     ended: list[str] = []
 
-    class Slow(Rated):
+    class Slow(RandomTalk):
         async def env_response(self, messages: list[Message], state: State) -> Any:
             try:
                 interrupt()
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.05)
                 ended.append("hook")
 
         @cleanup
@@ -593,10 +398,9 @@ def test_ctrl_c_in_a_step_waits_for_a_slow_finally_before_it_cleans_up() -> None
 
 
 def test_hooks_see_the_context_variables_of_whoever_steps() -> None:
-    class Named(Rated):
+    class Named(RandomTalk):
         async def env_response(self, messages: list[Message], state: State) -> Any:
-            await asyncio.sleep(0)
-            return name.get()
+            return await later(name.get())
 
     env = Named()
     env.reset(seed=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import gc
 import logging
 import threading
@@ -18,19 +17,15 @@ import vfgym
 from tests.programs import run_python
 from vfgym import AssistantMessage, Rubric, ScriptedAgent, SingleTurnEnv, State, ToolCall, ToolEnv, aevaluate
 from vfgym.aio import threads
-from vfgym.aio.background import background_loop, wait
 from vfgym.aio.bridge import bridge
 from vfgym.aio.threads import Worker
-from vfgym.errors import ConfigurationError
-from vfgym.lifecycle import is_blocking
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
-from vfgym.wrappers.games.turns import game_reward
 
 SIDE_BY_SIDE = 8
 PATIENCE = 20
 """Seconds after which a barrier gives up, so that a test fails instead of hanging."""
-
+ROWS = [{"question": f"{index}"} for index in range(SIDE_BY_SIDE)]
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
 
 
@@ -38,182 +33,26 @@ def call(tool: str, arguments: str = "{}") -> AssistantMessage:
     return AssistantMessage(None, tool_calls=[ToolCall("1", tool, arguments)])
 
 
-def loop_thread() -> int:
-    """Return the thread of the loop that synchronous callers share."""
-
-    async def here() -> int:
-        return threading.get_ident()
-
-    assert not background_loop().is_closed()
-    return int(wait(here()))
-
-
-# The mark
-
-
-def test_a_marked_function_stays_the_function_it_was() -> None:
-    def function() -> float:
-        return 1.0
-
-    assert not is_blocking(function)
-    assert vfgym.blocking(function) is function
-    assert is_blocking(function)
-
-
-def test_an_async_function_cannot_be_marked() -> None:
-    async def look() -> str:
-        return "seen"
-
-    with pytest.raises(ConfigurationError, match="look is async"):
-        vfgym.blocking(look)
-
-
-def test_methods_and_wrapped_functions_are_marked_too() -> None:
-    class Tools:
-        @vfgym.blocking
-        def method(self) -> float:
-            return 1.0
-
-    @vfgym.blocking
-    def function() -> float:
-        return 1.0
-
-    @functools.wraps(function)
-    def wrapped() -> float:
-        return function()
-
-    assert is_blocking(Tools().method)
-    assert is_blocking(wrapped)
-
-
-# Tools
-
-
 class Library(ToolEnv):
-    """A blocking tool that notes where it runs and for whom, and can meet others in the middle of their calls."""
-
-    def __init__(self, parties: int = 1, **kwargs: Any) -> None:
-        super().__init__(dataset=[{"question": f"{index}"} for index in range(SIDE_BY_SIDE)], tools=[self.look_up, self.lose], **kwargs)
-        self.barrier = threading.Barrier(parties, timeout=PATIENCE)
-        self.threads: list[int] = []
-
-    @vfgym.blocking
-    def look_up(self, word: str = "") -> str:
-        """Look up a word."""
-        self.threads.append(threading.get_ident())
-        self.barrier.wait()
-        return f"{word} for {name.get()}"
-
-    @vfgym.blocking
-    def lose(self) -> str:
-        """Raise."""
-        raise LookupError("it is lost")
-
-
-def test_a_blocking_tool_runs_in_place_in_plain_code() -> None:
-    env = Library()
-    env.reset(seed=0)
-    token = name.set("ann")
-    try:
-        assert env.step(call("look_up", '{"word": "x"}')).observation[-1]["content"] == "x for ann"
-    finally:
-        name.reset(token)
-    assert env.threads == [threading.get_ident()]
-
-
-async def test_blocking_tools_run_at_once_on_threads_in_async_runs() -> None:
-    """Each call waits until all are in the middle of one: on the loop, or on a shared thread, none would return."""
-    env = Library(SIDE_BY_SIDE)
-
-    async def play(index: int) -> Any:
-        name.set(f"reader {index}")
-        seat = env.fork()
-        await seat.areset(options={"example_id": index})
-        return (await seat.astep(call("look_up", f'{{"word": "{index}"}}'))).observation[-1]["content"]
-
-    said = await asyncio.gather(*map(play, range(SIDE_BY_SIDE)))
-    assert said == [f"{index} for reader {index}" for index in range(SIDE_BY_SIDE)]
-    assert len(set(env.threads)) == SIDE_BY_SIDE
-    assert threading.get_ident() not in env.threads
-
-
-async def test_blocking_tools_of_rollouts_and_bridges_run_on_threads() -> None:
-    env = Library(2)
-
-    def stepped() -> Any:
-        seat = env.fork()
-        seat.reset(seed=0)
-        return seat.step(call("look_up")).observation[-1]["content"]
-
-    async def rolled_out() -> Any:
-        state = await env.rollout(env.tasks.input(0), ScriptedClient([call("look_up"), "done"]), "m")
-        return state["completion"][1]["content"]
-
-    name.set("ann")
-    assert await asyncio.gather(bridge(stepped), rolled_out()) == [" for ann", " for ann"]
-    assert threading.get_ident() not in env.threads
-
-
-async def test_an_evaluation_runs_blocking_tools_at_once() -> None:
-    env = Library(SIDE_BY_SIDE)
-    results = await aevaluate(env, ScriptedAgent([call("look_up"), "done"]), progress=False)
-    assert [row["total_tool_calls"] for row in results["outputs"]] == [1.0] * SIDE_BY_SIDE
-    assert [row["completion"][1]["content"] for row in results["outputs"]] == [" for nobody"] * SIDE_BY_SIDE
-    assert threading.get_ident() not in env.threads
-
-
-async def test_a_blocking_tool_leaves_the_loop_free_where_plain_code_steps_beside_one() -> None:
-    """In a notebook a loop runs in the thread that steps; the loop that synchronous callers share is never held up."""
-    env = Library()
-    env.reset(seed=0)
-    name.set("ann")
-    assert env.step(call("look_up")).observation[-1]["content"] == " for ann"
-    assert loop_thread() not in env.threads
-
-
-def test_several_blocking_calls_of_one_answer_run_in_order() -> None:
-    """Only async tools of one answer overlap: plain ones may depend on each other."""
-    noted: list[str] = []
-
-    @vfgym.blocking
-    def write(word: str) -> str:
-        """Write a word."""
-        noted.append(word)
-        return " ".join(noted)
-
-    env = ToolEnv(tools=[write], dataset=[{"question": "?"}])
-    calls = [ToolCall(f"{index}", "write", f'{{"word": "{index}"}}') for index in range(3)]
-
-    async def play() -> list[Any]:
-        await env.areset(seed=0)
-        return [message["content"] for message in (await env.astep(AssistantMessage(None, tool_calls=calls))).observation[-3:]]
-
-    assert asyncio.run(play()) == ["0", "0 1", "0 1 2"]
-
-
-async def test_what_a_blocking_tool_raises_is_told_the_model() -> None:
-    env = Library()
-    await env.areset(seed=0)
-    assert (await env.astep(call("lose"))).observation[-1]["content"] == "it is lost"
-    assert (await env.astep(call("look_up", '{"wrd": 1}'))).observation[-1]["content"] != ""
-    assert env.threads == []
-
-
-# Reward functions
-
-
-class Judged(Rubric):
-    """Blocking functions of every kind, which note where they run."""
+    """A blocking tool, and blocking functions that score: they note where they run, and some meet others in the middle of their calls."""
 
     def __init__(self, parties: int = 1) -> None:
-        super().__init__([self.given])
+        rubric = Rubric([self.given])
+        rubric.add_step_reward_func(self.each_turn, weight=0.25)
+        super().__init__(dataset=ROWS, tools=[self.look_up], rubric=rubric)
         self.barrier = threading.Barrier(parties, timeout=PATIENCE)
         self.threads: dict[str, list[int]] = {}
-        self.add_step_reward_func(self.each_turn, weight=0.25)
 
     def note(self, function: str) -> float:
         self.threads.setdefault(function, []).append(threading.get_ident())
         return 1.0
+
+    @vfgym.blocking
+    def look_up(self, word: str = "") -> str:
+        """Look up a word."""
+        self.note("look_up")
+        self.barrier.wait()
+        return f"{word} for {name.get()}"
 
     @vfgym.blocking
     def given(self, completion: list[Message]) -> float:
@@ -237,9 +76,7 @@ class Judged(Rubric):
         raise LookupError("no judge")
 
 
-class JudgedInGroups(Judged):
-    """And one for whole groups."""
-
+class InGroups(Library):
     @vfgym.metric(stage="group")
     @vfgym.blocking
     def together(self, states: list[State]) -> list[float]:
@@ -247,56 +84,60 @@ class JudgedInGroups(Judged):
         return [float(len(states)) for _ in states]
 
 
-ROWS = [{"question": "?"}]
-
-
-def test_blocking_reward_functions_run_in_place_in_plain_code() -> None:
-    rubric = Judged()
-    env = SingleTurnEnv(ROWS, rubric=rubric)
-    env.reset(seed=0)
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_blocking_functions_run_on_threads_in_async_code_and_in_place_in_plain_code(is_async: bool) -> None:
+    env = Library()
     token = name.set("ann")
     try:
-        assert env.step("x").reward == 1.75
+        env.reset(seed=0)
+        answer = call("look_up", '{"word": "x"}')
+        told, ended = [await env.astep(each) if is_async else await asyncio.to_thread(env.step, each) for each in (answer, "done")]
     finally:
         name.reset(token)
-    here = [threading.get_ident()]
-    assert rubric.threads == {"each_turn": here, "given": here, "marked": here, "broken": here}
-    assert env.state["judged for"] == "ann"
-
-
-async def test_blocking_reward_functions_run_on_threads_in_async_runs() -> None:
-    rubric = Judged()
-    env = SingleTurnEnv(ROWS, rubric=rubric)
-    name.set("ann")
-    await env.areset(seed=0)
-    assert (await env.astep("x")).reward == 1.75
-    assert env.state["judged for"] == "ann"
+    assert (told.observation[-1]["content"], ended.reward, env.state["judged for"]) == ("x for ann", 1.75, "ann")
     assert "no judge" in env.state["metrics_errors"]["broken"]
-    assert sorted(rubric.threads) == ["broken", "each_turn", "given", "marked"]
-    assert threading.get_ident() not in set().union(*rubric.threads.values())
+    assert {function: len(threads) for function, threads in env.threads.items()} == {
+        **{"look_up": 1, "each_turn": 2, "given": 1, "marked": 1, "broken": 1}
+    }
+    assert threading.get_ident() not in set().union(*env.threads.values())
 
 
-async def test_blocking_reward_functions_of_several_episodes_run_at_once() -> None:
-    env = SingleTurnEnv(ROWS, rubric=Judged(SIDE_BY_SIDE))
+def test_blocking_functions_run_in_place_in_plain_code() -> None:
+    env = Library()
+    env.reset(seed=0)
+    env.step(call("look_up"))
+    env.step("done")
+    assert set().union(*env.threads.values()) == {threading.get_ident()}
 
-    async def play(index: int) -> tuple[float, str]:
-        name.set(f"player {index}")
+
+async def test_blocking_tools_of_rollouts_and_bridges_run_on_threads() -> None:
+    env = Library(2)
+
+    def stepped() -> Any:
         seat = env.fork()
-        await seat.areset(seed=index)
-        return (await seat.astep("x")).reward, seat.state["judged for"]
+        seat.reset(seed=0)
+        return seat.step(call("look_up")).observation[-1]["content"]
 
-    assert await asyncio.gather(*map(play, range(SIDE_BY_SIDE))) == [(1.75, f"player {index}") for index in range(SIDE_BY_SIDE)]
+    async def rolled_out() -> Any:
+        state = await env.rollout(env.tasks.input(0), ScriptedClient([call("look_up"), "done"]), "m")
+        return state["completion"][1]["content"]
+
+    name.set("ann")
+    assert await asyncio.gather(bridge(stepped), rolled_out()) == [" for ann", " for ann"]
+    assert threading.get_ident() not in env.threads["look_up"]
 
 
-async def test_a_blocking_reward_function_scores_the_episodes_of_a_group_at_once() -> None:
-    rubric = JudgedInGroups(SIDE_BY_SIDE)
-    env = SingleTurnEnv(ROWS, rubric=rubric)
+async def test_blocking_functions_of_many_rollouts_run_at_once() -> None:
+    """Each call waits until all are in the middle of one: on the loop, or on a shared thread, none would return."""
+    env = Library(SIDE_BY_SIDE)
+    rows = (await aevaluate(env, ScriptedAgent([call("look_up"), "done"]), progress=False))["outputs"]
+    assert [(row["reward"], row["completion"][1]["content"]) for row in rows] == [(2.0, " for nobody")] * SIDE_BY_SIDE
+    env = InGroups(SIDE_BY_SIDE)
     states = [await env.rollout(env.tasks.input(0), ScriptedClient(["x"]), "m") for _ in range(SIDE_BY_SIDE)]
     await env.rubric.score_group(states)
-    assert [state["reward"] for state in states] == [1.75] * SIDE_BY_SIDE
-    assert [state["metrics"]["together"] for state in states] == [float(SIDE_BY_SIDE)] * SIDE_BY_SIDE
-    assert len(set(rubric.threads["given"])) == SIDE_BY_SIDE
-    assert threading.get_ident() not in set().union(*rubric.threads.values())
+    assert [(state["reward"], state["metrics"]["together"]) for state in states] == [(1.75, float(SIDE_BY_SIDE))] * SIDE_BY_SIDE
+    assert len(set(env.threads["given"])) == SIDE_BY_SIDE
+    assert threading.get_ident() not in set().union(*env.threads.values())
 
 
 # The warning
@@ -323,11 +164,6 @@ def slow_on_a_thread(state: State) -> float:
     return 1.0
 
 
-def slow_in_plain_code() -> float:
-    time.sleep(LONG)
-    return 1.0
-
-
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
@@ -342,40 +178,13 @@ async def test_a_plain_tool_that_holds_the_loop_is_named_once(caplog: pytest.Log
     assert "@vfgym.blocking" in warning
 
 
-async def test_a_plain_reward_function_that_holds_the_loop_is_named_once_and_a_blocking_one_never(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_plain_reward_function_that_holds_the_loop_is_named_once_and_a_blocking_one_never(caplog: pytest.LogCaptureFixture) -> None:
     env = SingleTurnEnv(ROWS, rubric=Rubric([slow_reward, slow_on_a_thread]))
     for _ in range(2):
         await env.areset(seed=0)
         assert (await env.astep("x")).reward == 2.0
     [warning] = warnings_of(caplog)
     assert warning.startswith("slow_reward held up the event loop")
-
-
-def test_plain_code_may_take_as_long_as_it_likes(caplog: pytest.LogCaptureFixture) -> None:
-    env = SingleTurnEnv(ROWS, rubric=Rubric(slow_in_plain_code))
-    env.reset(seed=0)
-    assert env.step("x").reward == 1.0
-    assert warnings_of(caplog) == []
-
-
-async def test_what_wraps_a_function_of_the_librarys_is_called_as_it_is_marked_itself() -> None:
-    threads: list[int] = []
-
-    @vfgym.blocking
-    @functools.wraps(game_reward)
-    def noted(step: Any) -> float:
-        threads.append(threading.get_ident())
-        return game_reward(step)
-
-    rubric = vfgym.Rubric()
-    rubric.add_step_reward_func(noted)
-    env = vfgym.to_chat("FrozenLake-v1", rubric=rubric)
-    await env.areset(seed=0)
-    await env.astep("left")
-    assert len(threads) == 1
-    assert threading.get_ident() not in threads
 
 
 # Threads
@@ -431,8 +240,7 @@ async def test_what_is_moved_off_the_loop_is_called_in_place_elsewhere() -> None
 
     thread, *given = await Game().move(1, b=2)
     assert thread != threading.get_ident()
-    assert given == [(1,), {"b": 2}]
-    assert (threads.is_off_loop(Game.move), threads.is_off_loop(Game.plain)) == (True, False)
+    assert (given, threads.is_off_loop(Game.move), threads.is_off_loop(Game.plain)) == ([(1,), {"b": 2}], True, False)
     called = await asyncio.to_thread(lambda: (Game().move()[0], threading.get_ident()))
     assert called[0] == called[1]
 

@@ -24,8 +24,7 @@ from vfgym.messages import AssistantMessage, ToolCall
 
 
 def test_an_episode_is_played_to_its_end_or_cut_off() -> None:
-    assert len(play_episode(Talk(max_turns=3), 0)) == 1 + 3
-    assert len(play_episode(Talk(max_turns=-1), 0)) == 1 + LONGEST
+    assert (len(play_episode(Talk(max_turns=3), 0)), len(play_episode(Talk(max_turns=-1), 0))) == (1 + 3, 1 + LONGEST)
     turns = play_episode(Talk(max_turns=2), 0, ["first", "second"])
     assert [turn[0] for turn in turns[1:]] == ["first", "second"]
 
@@ -39,8 +38,7 @@ def test_the_score_is_that_of_the_whole_episode_and_ends_it() -> None:
     env = Talk(max_turns=5, rubric=Rubric(lambda state: len(state["trajectory"]) + 0.5))
     env.reset(seed=0)
     env.step("a")
-    assert score_of(env) == 1.5
-    assert env.state["stop_condition"] == "truncated"
+    assert (score_of(env), env.state["stop_condition"]) == (1.5, "truncated")
     play_episode(env, 0)
     assert score_of(env) == 5.5
 
@@ -48,9 +46,7 @@ def test_the_score_is_that_of_the_whole_episode_and_ends_it() -> None:
 def test_a_record_has_seeded_episodes_and_closes_the_environment() -> None:
     env = RandomTalk(max_turns=3)
     first, second = record_episodes(env), record_episodes(RandomTalk(max_turns=3))
-    assert [len(episode) for episode in first] == [4, 4, 4]
-    assert env.cleaned == 3
-    assert first == second
+    assert ([len(episode) for episode in first], env.cleaned, first) == ([4, 4, 4], 3, second)
     assert first[1] != first[2], "an episode without a seed goes on with the random numbers"
     expect_same_episodes(first, second, "two runs")
 

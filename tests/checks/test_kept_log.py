@@ -69,8 +69,7 @@ def test_handlers_are_as_they_were_once_the_last_of_several_checks_is_done(caplo
     first_is_done.set()
     second.join()
     assert ["; ".join(each.detail for each in checks).count("logged: from the loop") for checks in results] == [1, 1]
-    assert caplog.messages == []
-    assert (library.handlers, library.propagate) == before
+    assert (caplog.messages, (library.handlers, library.propagate)) == ([], before)
 
 
 def test_records_are_kept_after_an_error_and_handlers_are_as_before(caplog: pytest.LogCaptureFixture) -> None:
@@ -79,8 +78,7 @@ def test_records_are_kept_after_an_error_and_handlers_are_as_before(caplog: pyte
     with contextlib.suppress(KeyError), log_kept() as records:
         LOGGER.warning("kept")
         raise KeyError
-    assert [record.getMessage() for record in records] == ["kept"]
-    assert (library.handlers, library.propagate) == before
+    assert ([record.getMessage() for record in records], (library.handlers, library.propagate)) == (["kept"], before)
     assert caplog.messages == []
     LOGGER.warning("shown")
     assert caplog.messages == ["shown"]

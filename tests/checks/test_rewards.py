@@ -56,8 +56,7 @@ def check(promise: str, rubric: Rubric, paid_for_nothing: float = 0.0, rows: Any
 
 def test_an_exact_reward_keeps_all_promises() -> None:
     assert check(RANGE, Rubric(exact), failure_reward=0.0) == "14 episodes from 0 to inf"
-    assert check(RIGHT, Rubric(exact)) == "3 right answers"
-    assert check(NOTHING, Rubric(exact)) == "8 episodes"
+    assert (check(RIGHT, Rubric(exact)), check(NOTHING, Rubric(exact))) == ("3 right answers", "8 episodes")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 
 import vfgym
 from tests.wrappers.games.nim import Nim, NimEnv
-from vfgym.checks.comparison import same
 from vfgym.codecs import ActionNotFound
 from vfgym.codecs.discrete import DiscreteCodec
 from vfgym.messages import AssistantMessage, Message, content_text
@@ -80,15 +79,7 @@ def test_a_game_of_gymnasium_is_the_game_again(env_id: str) -> None:
     assert kept(env_id) == {WORDS: "100 samples", TEXT: "100 moves", TOOL: "100 moves"}
 
 
-def test_limits_and_rewards_of_the_chat_environment_are_its_own() -> None:
-    """A game is compared across them: in each of its episodes, and by what the game itself gave."""
-    rubric = vfgym.Rubric(lambda completion: 0.5)
-    assert kept(lambda: vfgym.to_chat("CartPole-v1", max_turns=5, history=2, rubric=rubric))[TEXT] == "100 moves"
-
-
 class Altered(GymnasiumGame):
-    """Changes what the game answered."""
-
     def __init__(self, change: Callable[[Turn, State], None], **kwargs: Any) -> None:
         super().__init__(cartpole, name="CartPole", **kwargs)
         self.change = change
@@ -139,26 +130,12 @@ def test_a_game_that_is_not_the_same_any_more_is_reported(change: Any, what: str
     assert what in failed[TOOL]
 
 
-def test_a_game_that_changes_what_a_tool_call_does_is_reported() -> None:
-    class Left(GymnasiumGame):
-        def make_move(self, game: Any, message: Message, state: State) -> Turn:
-            return super().make_move(game, vfgym.AssistantMessage("left") if message.get("tool_calls") else message, state)
-
-    failed = broken(lambda: Left(cartpole, name="CartPole", as_tool=True))
-    assert list(failed) == [TOOL]
-    assert "the observation of move" in failed[TOOL]
-
-
 class MirroredText(DiscreteCodec):
-    """Writes another name."""
-
     def encode(self, action: Any) -> str:
         return self.names[-1 - int(action)]
 
 
 class MirroredData(DiscreteCodec):
-    """Reads another action from JSON."""
-
     def from_json(self, data: Any) -> Any:
         return self.space.n - 1 - super().from_json(data)
 
@@ -230,27 +207,6 @@ def test_an_environment_that_pays_its_seat_otherwise_is_reported() -> None:
     assert "the steps paid the policy's seat" in failed[TABLE]
 
 
-def test_an_environment_that_tells_its_seat_otherwise_is_reported() -> None:
-    class Silent(NimEnv):
-        def _message(self, told: Any) -> Message:
-            return super()._message("Your turn.")
-
-    failed = broken(Silent)
-    assert list(failed) == [TABLE]
-    assert "the conversation of the policy's seat holds ['Your turn.'" in failed[TABLE]
-
-
-def test_tables_that_differ_are_reported() -> None:
-    class Moody(NimEnv):
-        opened = 0
-
-        def open_table(self) -> Nim:
-            self.opened += 1
-            return Nim(sticks=6 + self.opened)
-
-    assert {TABLE, SELF_PLAY} <= broken(Moody).keys()
-
-
 @pytest.mark.parametrize("draw", [random.random, np.random.rand])
 def test_a_table_that_draws_from_the_process_is_reported(draw: Callable[[], float]) -> None:
     class Careless(Nim):
@@ -280,17 +236,7 @@ def test_a_game_of_textarena_is_textarenas_own(game: str, players: int) -> None:
     assert details[TEXTARENA].endswith(f"moves of {players} player(s)")
 
 
-def test_the_random_numbers_of_the_process_go_on_where_they_were() -> None:
-    """TextArena's own games draw from them, and are seeded for the comparison."""
-    pytest.importorskip("textarena", reason="needs the extra textarena")
-    before = random.getstate(), np.random.get_state()
-    assert TEXTARENA in kept(lambda: TextArenaEnv("GuessTheNumber-v0"))
-    assert same(before, (random.getstate(), np.random.get_state()))
-
-
 class DoubleStakes(TextArenaGame):
-    """Pays twice what TextArena does."""
-
     def move(self, message: Message) -> Played:
         played = super().move(message)
         return Played({player: 2.0 * reward for player, reward in played.rewards.items()}, played.is_valid)
@@ -308,24 +254,10 @@ def test_a_table_that_is_not_textarenas_game_is_reported() -> None:
     assert "the table's rewards after" in failed[TEXTARENA]
 
 
-def test_an_environment_that_does_not_become_textarenas_game_is_reported() -> None:
-    pytest.importorskip("textarena", reason="needs the extra textarena")
-
-    class Short(TextArenaEnv):
-        def self_play(self, num_players: int | None = None) -> TextArenaEnv:
-            return TextArenaEnv(self.game, opponents="self", max_moves=2)
-
-    failed = broken(lambda: Short("TicTacToe-v0"))
-    assert list(failed) == [TEXTARENA]
-    assert "whether the game is over, and its info at move 2" in failed[TEXTARENA]
-
-
 # Games of PettingZoo
 
 
 class TicTacToe(MultiplayerEnv):
-    """PettingZoo's game, at some kind of table."""
-
     def __init__(self, table: type[PettingZooGame]) -> None:
         self.table = table
         super().__init__()
@@ -335,18 +267,9 @@ class TicTacToe(MultiplayerEnv):
 
 
 class Sore(PettingZooGame):
-    """Takes more from whoever loses."""
-
     def move(self, message: Message) -> Played:
         played = super().move(message)
         return Played({player: 3.0 * min(reward, 0.0) for player, reward in played.rewards.items()}, played.is_valid)
-
-
-def test_a_game_of_pettingzoo_is_pettingzoos_own() -> None:
-    pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
-    details = kept("pettingzoo/tictactoe-v3")
-    assert list(details) == [TABLE, SELF_PLAY, OWN_MOVES, OWN_NUMBERS, PETTINGZOO]
-    assert details[PETTINGZOO].endswith("moves of 2 player(s)")
 
 
 def test_a_table_that_is_not_pettingzoos_game_is_reported() -> None:
@@ -367,21 +290,6 @@ def legs(kind: type[ReasoningGymEnv] = ReasoningGymEnv, **arguments: Any) -> Cal
 @pytest.mark.parametrize("gym", ["leg_counting", "graph_color", ["chain_sum", "boxnet"]])
 def test_a_dataset_of_reasoning_gym_is_scored_by_its_own_scorer(gym: Any) -> None:
     assert kept(legs(gym=gym)) == {SCORE: "answers to 3 task(s)", DATASET: "3 entries"}
-
-
-def test_a_score_that_is_lower_with_reason_is_told() -> None:
-    """Every text is right for the scorer of game_of_life_halting."""
-    assert "scored lower than by the dataset" in kept(legs(gym="game_of_life_halting"))[SCORE]
-
-
-def test_what_is_no_round_trip_is_not_compared() -> None:
-    def rewarded() -> ReasoningGymEnv:
-        env = legs()()
-        env.add_rubric(vfgym.Rubric(lambda completion: 0.5))
-        return env
-
-    assert all(detail.startswith("not compared") for detail in kept(rewarded).values())
-    assert kept(legs(curriculum=True))[DATASET].startswith("not compared")
 
 
 def test_another_score_than_the_datasets_is_reported() -> None:
@@ -413,29 +321,3 @@ def test_entries_that_were_changed_are_reported() -> None:
     failed = broken(make)
     assert DATASET in failed
     assert "the entry number 0 should be" in failed[DATASET]
-
-
-# What is compared
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (np.float32(1), np.float64(1)),
-        (np.zeros(2), -np.zeros(2)),
-        (np.zeros((1, 2)), np.zeros(2)),
-        (np.zeros(2), [0.0, 0.0]),
-        (1, True),
-        (0.0, -0.0),
-        ((1, 2), [1, 2]),
-        ({"a": 1}, {"a": 1, "b": 2}),
-    ],
-)
-def test_different_bits_are_not_the_same(one: Any, other: Any) -> None:
-    assert not same(one, other)
-    assert not same([one], [other])
-
-
-@pytest.mark.parametrize("value", [math.nan, np.array([math.nan, -0.0]), {"a": (1, [None, "x"])}, np.array([None, 1], dtype=object)])
-def test_equal_bits_are_the_same(value: Any) -> None:
-    assert same(value, value)

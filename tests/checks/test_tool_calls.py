@@ -49,8 +49,7 @@ def check(make: Callable[[], Any]) -> dict[str, str]:
 
 def test_sound_environments_keep_their_promises() -> None:
     found = check(Tools)
-    assert found.keys() == {KEEPS, ANSWERS, SCHEMAS}
-    assert (found[ANSWERS], found[SCHEMAS]) == ("3 messages with calls", "2 tools")
+    assert (found.keys(), found[ANSWERS], found[SCHEMAS]) == ({KEEPS, ANSWERS, SCHEMAS}, "3 messages with calls", "2 tools")
     assert check(lambda: Talk(max_turns=2)) == {KEEPS: "6 turns"}, "one without tools has one promise"
     assert check(lambda: SingleTurnEnv(dataset=[{"question": "?"}])) == {KEEPS: "3 turns"}
 
@@ -126,8 +125,6 @@ def test_a_schema_that_the_tool_does_not_fit_is_found(make: Callable[[], Any], s
 
 
 class Forgetful(Talk):
-    """Forgets what was asked, from the second turn on."""
-
     def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
         if len(state["trajectory"]) == 1:
             state["trajectory"][0]["prompt"] = trajectory_step["prompt"] = [vfgym.UserMessage("!")]
@@ -135,8 +132,6 @@ class Forgetful(Talk):
 
 
 class Mishearing(Talk):
-    """Records the second answer as another one."""
-
     def add_trajectory_step(self, state: State, trajectory_step: Any) -> Any:
         if len(state["trajectory"]) == 1:
             trajectory_step["completion"] = [vfgym.AssistantMessage("what?")]

@@ -10,7 +10,7 @@ import vfgym
 from tests.play.test_game import make, play, typed
 from vfgym.messages import UserMessage
 from vfgym.play import Game, Screen
-from vfgym.play.moves import describe_moves, list_moves, rules_of, without_rules
+from vfgym.play.moves import describe_moves, list_moves, without_rules
 
 
 def make_game(env_id: str, **arguments: Any) -> Any:
@@ -87,23 +87,6 @@ def test_undo_shows_the_position_and_not_the_rules(arguments: dict[str, Any]) ->
     assert "Actions: 0 (left)" in rules, "/rules shows the rules"
 
 
-def test_undo_of_the_first_move_at_a_table_shows_the_board_alone() -> None:
-    _, text = play(make_game("textarena/TicTacToe-v0"), "4", "/undo")
-    after = text[text.index("taken back") :]
-    assert "Your goal is to win" not in after
-    assert "3 | 4 | 5" in after
-
-
-@pytest.mark.parametrize("env_id", ["textarena/TicTacToe-v0", "textarena/TicTacToe-v0-train", "pettingzoo/connect_four-v3"])
-def test_rules_can_be_asked_for_at_any_time(env_id: str) -> None:
-    game = Game(make_game(env_id), 1)
-    rules = rules_of(game)
-    assert isinstance(rules, str)
-    assert game.observation[-1]["content"].startswith(rules)
-    game.answer(game.legal_actions[-1])
-    assert rules_of(game) == rules
-
-
 def test_rules_are_cut_off_only_where_a_message_begins_with_them() -> None:
     said = UserMessage("Rules.\n\nBoard.")
     assert without_rules(said, "Rules.")["content"] == "Board."
@@ -126,16 +109,7 @@ def test_who_sits_where_is_said_once() -> None:
     assert ": you" not in text, "of one player there is nothing to say"
 
 
-def test_legal_moves_are_told_where_they_changed_and_are_not_on_the_board() -> None:
-    _, text = play(make("gymnasium/CartPole-v1"), "0", "1", "0")
-    assert "legal moves" not in text, "two that never change stand in the rules"
-    _, text = play(make("gymnasium/Taxi-v4", show=()), "/moves")
-    assert "(legal moves: " in text
-
-
 class Wide(Screen):
-    """A screen of 45 columns."""
-
     width = 45  # type: ignore[assignment]
 
 
@@ -171,23 +145,6 @@ def test_boards_stay_as_they_are(line: str, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"{line}\n"
 
 
-def test_a_player_who_leaves_while_the_game_is_handed_over_is_asked() -> None:
-    game, text = play(make_game("textarena/TicTacToe-v0", opponents="self"), "[0]", None, None, None)
-    assert "Leave the game?" in text
-    assert game.state["stop_condition"] == "quit"
-
-
 def test_a_line_that_divides_is_as_wide_as_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
     Wide().say("=" * 60 + "\n" + "- " * 40)
     assert capsys.readouterr().out.splitlines()[0] == "=" * 45
-
-
-def test_what_the_game_said_last_is_not_said_again() -> None:
-    _, text = play(make("gymnasium/FrozenLake-v1", is_slippery=False), "down", "right")
-    assert text.count("The game is over.") == 1
-
-
-def test_moves_beside_an_image_are_not_listed_again() -> None:
-    pytest.importorskip("pygame", reason="needs the extra classic")
-    _, text = play(make("gymnasium/FrozenLake-v1", observe="image"), "down")
-    assert "(legal moves" not in text

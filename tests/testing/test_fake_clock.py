@@ -66,8 +66,6 @@ def test_a_late_answer_is_out_of_time(seconds: float, stop_condition: str | None
 
 
 class Slow(Talk):
-    """Never goes on, and advances the clock as it waits."""
-
     def __init__(self, clock: FakeClock, seconds: float, **kwargs: Any) -> None:
         super().__init__(timeout_seconds=60, **kwargs)
         self.clock, self.seconds = clock, seconds

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import vfgym
-from tests.environments import Echo
 from vfgym import AssistantMessage, Response, Usage
 from vfgym.errors import ConfigurationError, LimitReached, ModelError
 from vfgym.testing import FakeModel, FakeModelRequest, call
@@ -66,14 +65,6 @@ async def test_an_exception_is_raised_and_the_request_remembered(error: BaseExce
 def test_one_text_is_no_list_of_answers() -> None:
     with pytest.raises(ConfigurationError, match="must be a list or a function, got the text 'yes'"):
         FakeModel("yes")
-
-
-def test_it_plays_an_environment_as_an_agent() -> None:
-    model = FakeModel(lambda request: request.text.upper())
-    results = vfgym.evaluate(Echo(max_turns=2), vfgym.ModelAgent(model, "m"), progress=False, state_columns=["trajectory"])
-    [row] = results["outputs"]
-    assert [message["content"] for message in row["completion"] if message["role"] == "assistant"] == ["?", "YOU SAID ?"]
-    assert {request.model for request in model.requests} == {"m"}
 
 
 async def test_what_it_is_asked_counts_against_limits() -> None:

@@ -14,15 +14,7 @@ from vfgym.tools.json_numbers import NoJsonNumber
 
 @pytest.mark.parametrize(
     ("sent", "read"),
-    [
-        ("", {}),
-        (" \n", {}),
-        ("{}", {}),
-        ('{"a": 0}', {"a": 0}),
-        ('"{\\"a\\": 1}"', {"a": 1}),
-        ('""', {}),
-        ({"a": None}, {"a": None}),
-    ],
+    [("", {}), (" \n", {}), ("{}", {}), ('{"a": 0}', {"a": 0}), ('"{\\"a\\": 1}"', {"a": 1}), ('""', {}), ({"a": None}, {"a": None})],
 )
 def test_an_object_is_understood(sent: Any, read: dict[str, Any]) -> None:
     assert parse_arguments("add", sent) == read
@@ -32,13 +24,8 @@ def test_an_object_is_understood(sent: Any, read: dict[str, Any]) -> None:
     ("sent", "says"),
     [
         ('{"a": ', "^add: the arguments are not valid JSON.*column 7.*at '{\"a\": '"),
-        ("[1]", r"should be a JSON object, got \[1\]"),
-        ("null", "got null"),
-        ("NaN", "got NaN"),
-        ('"text"', 'got "text"'),
-        ("[" * 300 + "]" * 300, "cannot be read.*levels deep"),
-        ("1" * 5000, "cannot be read"),
-        ('"' + "x" * 500 + '"', "x…$"),
+        *[("[1]", r"should be a JSON object, got \[1\]"), ("null", "got null"), ("NaN", "got NaN"), ('"text"', 'got "text"')],
+        *[("[" * 300 + "]" * 300, "cannot be read.*levels deep"), ("1" * 5000, "cannot be read"), ('"' + "x" * 500 + '"', "x…$")],
     ],
 )
 def test_anything_else_is_told(sent: str, says: str) -> None:

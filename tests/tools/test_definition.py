@@ -43,17 +43,7 @@ def test_the_class_of_the_result() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        None,
-        "add",
-        7,
-        [ADD],
-        {"function": "add"},
-        {},
-        {"name": ""},
-        {"name": "a", "parametres": {}},
-        {"name": "a", "parameters": []},
-    ],
+    [None, "add", 7, [ADD], {"function": "add"}, {}, {"name": ""}, {"name": "a", "parametres": {}}, {"name": "a", "parameters": []}],
 )
 def test_what_is_no_tool(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="tool"):

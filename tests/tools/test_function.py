@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field
 
 from vfgym.errors import ConfigurationError, ToolCallError, ToolParseError
 from vfgym.tools import Tool, ToolFunction
@@ -63,9 +63,7 @@ def problems(tool: ToolFunction | Callable[..., Any], arguments: dict[str, Any])
 @given(st.dictionaries(st.text(), JSON))
 def test_decode_reads_objects_once_and_twice_encoded(arguments):
     text = json.dumps(arguments)
-    assert ADD.decode(text) == arguments
-    assert ADD.decode(json.dumps(text)) == arguments
-    assert ADD.decode(arguments) == arguments
+    assert (ADD.decode(text), ADD.decode(json.dumps(text)), ADD.decode(arguments)) == (arguments, arguments, arguments)
 
 
 @settings(max_examples=30)
@@ -77,32 +75,6 @@ def test_decode_gives_a_dict_or_a_parse_error(text):
         assert str(error).startswith("add: ")
 
 
-@pytest.mark.parametrize("text", ["", " \n", '""', "{}"])
-def test_no_arguments(text):
-    assert ADD.decode(text) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"a": 1,', ["not valid JSON", "line 1 column 9", '{"a": 1,']),
-        ("add(1, 2)", ["not valid JSON", "line 1 column 1", "add(1, 2)"]),
-        ("[1, 2]", ["JSON object", "[1,2]"]),
-        ("null", ["JSON object", "null"]),
-        ('"hello"', ["JSON object", '"hello"']),
-        ("x" * 5000, ["not valid JSON"]),
-        ("[" * 100_000, ["cannot be read"]),
-        ('{"a": ' + "1" * 5000 + "}", ["cannot be read"]),
-    ],
-)
-def test_parse_errors_say_what_was_wrong(text, words):
-    with pytest.raises(ToolParseError) as caught:
-        ADD.decode(text)
-    for word in words:
-        assert word in str(caught.value)
-    assert len(str(caught.value)) < 300
-
-
 @pytest.mark.parametrize(("text", "caused"), [("nope", True), ('"nope"', True), ("[]", False)])
 def test_parse_errors_keep_their_cause(text, caused):
     with pytest.raises(ToolParseError) as caught:
@@ -111,32 +83,17 @@ def test_parse_errors_keep_their_cause(text, caused):
 
 
 def test_bind_returns_what_was_given():
-    assert ADD.bind({"a": 1}) == {"a": 1}
-    assert ADD.bind({"a": 1, "b": 2}) == {"a": 1, "b": 2}
+    assert (ADD.bind({"a": 1}), ADD.bind({"a": 1, "b": 2})) == ({"a": 1}, {"a": 1, "b": 2})
 
 
 @pytest.mark.parametrize(
     ("annotation", "sent", "bound"),
     [
-        (int, "1", 1),
-        (int, 1.0, 1),
-        (float, 1, 1.0),
-        (str, "1", "1"),
-        (bool, "true", True),
-        (Any, "[1]", "[1]"),
-        (Color, "red", Color.RED),
-        (Point, {"x": "1"}, Point(1)),
-        (Point, '{"x": 1}', Point(1)),
-        (Strict, {"street": "s"}, Strict(street="s")),
-        (list[int], "[1, 2]", [1, 2]),
-        (list[int] | str, "[1, 2]", "[1, 2]"),
-        (list[str], ["a"], ["a"]),
-        (set[int], [1, 2], {1, 2}),
-        (tuple[int, str], [1, "a"], (1, "a")),
-        (dict[str, int], '{"a": 1}', {"a": 1}),
-        (dict, {"a": [1]}, {"a": [1]}),
-        (int | None, "null", None),
-        (Literal[1, 2], "2", 2),
+        *[(int, "1", 1), (int, 1.0, 1), (float, 1, 1.0), (str, "1", "1"), (bool, "true", True), (Any, "[1]", "[1]")],
+        *[(Color, "red", Color.RED), (Point, {"x": "1"}, Point(1)), (Point, '{"x": 1}', Point(1))],
+        *[(Strict, {"street": "s"}, Strict(street="s")), (list[int], "[1, 2]", [1, 2]), (list[int] | str, "[1, 2]", "[1, 2]")],
+        *[(list[str], ["a"], ["a"]), (set[int], [1, 2], {1, 2}), (tuple[int, str], [1, "a"], (1, "a"))],
+        *[(dict[str, int], '{"a": 1}', {"a": 1}), (dict, {"a": [1]}, {"a": [1]}), (int | None, "null", None), (Literal[1, 2], "2", 2)],
         (datetime.date, "2024-02-29", datetime.date(2024, 2, 29)),
     ],
     ids=str,
@@ -164,12 +121,6 @@ def test_one_text_lists_every_problem():
     assert problems(ADD, {"a": "x", "c": 1}) == 'add: argument "a" should be an integer, got "x"; unknown argument "c" (expected: a, b)'
     assert problems(ADD, {"b": 1.5}) == 'add: missing argument "a"; argument "b" should be an integer, got 1.5'
     assert problems(ADD, {"a": 1, "c": 1, "d": 2}) == 'add: unknown arguments "c", "d" (expected: a, b)'
-
-
-def test_problems_name_the_nearest_argument():
-    def search(query: str, limit: int = 1): ...
-
-    assert "Did you mean `query`?" in problems(search, {"querry": "x"})
 
 
 @pytest.mark.parametrize(
@@ -215,57 +166,33 @@ NAN, INFINITY = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
-    ("annotation", "sent", "expected"),
+    ("annotation", "sent", "place", "expected"),
     [
-        (int, True, 'argument "x" should be an integer, got true'),
-        (float, False, 'argument "x" should be a number, got false'),
-        (Annotated[int, Field(ge=0)], True, 'argument "x" should be an integer, got true'),
-        (int | None, True, 'argument "x" should be an integer or null, got true'),
-        (int | str, True, 'argument "x" should be an integer or a string, got true'),
-        (list[int], [1, True], 'argument "x[1]" should be an integer, got true'),
-        (list[int], "[true]", 'argument "x[0]" should be an integer, got true'),
-        (tuple[str, int], ["a", True], 'argument "x[1]" should be an integer, got true'),
-        (tuple[int, ...], [True], 'argument "x[0]" should be an integer, got true'),
-        (dict[str, float], {"a": True}, 'argument "x.a" should be a number, got true'),
-        (Point, {"x": True}, 'argument "x.x" should be an integer, got true'),
-        (list[Order], [{"pieces": True}], 'argument "x[0].pieces" should be an integer, got true'),
-        (Order | list[int], [True], 'argument "x[0]" should be an integer, got true'),
-        (Literal[1, 2], True, 'argument "x" should be 1 or 2, got true'),
-        (Level, True, 'argument "x" should be 0 or 1, got true'),
-        (Decimal, True, 'argument "x" should be a number or a string, got true'),
-        (float, NAN, 'argument "x" should be a finite number, got NaN'),
-        (float, -INFINITY, 'argument "x" should be a finite number, got -Infinity'),
-        (float, "nan", 'argument "x" should be a finite number, got "nan"'),
-        (float | None, "1e999", 'argument "x" should be a finite number or null, got "1e999"'),
-        (list[float], [1, "-inf"], 'argument "x[1]" should be a finite number, got "-inf"'),
-        (Order, {"pieces": 1, "price": "Infinity"}, 'argument "x.price" should be a finite number, got "Infinity"'),
-        (Any, [{"a": NAN}], 'argument "x[0].a" should be a finite number, got NaN'),
-        (dict, {"a": INFINITY}, 'argument "x.a" should be a finite number, got Infinity'),
+        *[(int, True, "x", "an integer"), (float, False, "x", "a number"), (int | None, True, "x", "an integer or null")],
+        *[(int | str, True, "x", "an integer or a string"), (list[int], "[true]", "x[0]", "an integer")],
+        *[(tuple[str, int], ["a", True], "x[1]", "an integer"), (tuple[int, ...], [True], "x[0]", "an integer")],
+        *[(dict[str, float], {"a": True}, "x.a", "a number"), (list[Order], [{"pieces": True}], "x[0].pieces", "an integer")],
+        *[(Order | list[int], [True], "x[0]", "an integer"), (Literal[1, 2], True, "x", "1 or 2"), (Level, True, "x", "0 or 1")],
+        *[(Decimal, True, "x", "a number or a string"), (float, NAN, "x", "a finite number"), (float, "nan", "x", "a finite number")],
+        *[(float | None, "1e999", "x", "a finite number or null"), (list[float], [1, "-inf"], "x[1]", "a finite number")],
+        *[(Order, {"pieces": 1, "price": "Infinity"}, "x.price", "a finite number"), (Any, [{"a": NAN}], "x[0].a", "a finite number")],
     ],
     ids=str,
 )
-def test_true_is_no_integer_and_nan_no_number(annotation, sent, expected):
+def test_true_is_no_integer_and_nan_no_number(annotation, sent, place, expected):
     """Although Python and pydantic take them for some; at any depth, and in the author's own models."""
 
     def tool(x): ...
 
     tool.__annotations__["x"] = annotation
-    assert problems(tool, {"x": sent}) == f"tool: {expected}"
+    assert problems(tool, {"x": sent}).startswith(f'tool: argument "{place}" should be {expected}, got ')
 
 
 @pytest.mark.parametrize(
     ("annotation", "sent"),
     [
-        (bool, True),
-        (int | bool, True),
-        (Any, True),
-        (list, [True]),
-        (dict[str, Any], {"a": [False]}),
-        (Literal[True, 1], True),
-        (str | list[bool | int], [True, 1]),
-        (Annotated[bool, Field(description="sure?")], False),
-        (str, "nan"),
-        (float | str, "nan"),
+        *[(bool, True), (int | bool, True), (Any, True), (list, [True]), (dict[str, Any], {"a": [False]}), (Literal[True, 1], True)],
+        *[(str | list[bool | int], [True, 1]), (Annotated[bool, Field(description="sure?")], False), (str, "nan"), (float | str, "nan")],
         (Any, "Infinity"),
     ],
     ids=str,
@@ -323,37 +250,6 @@ def test_problem_that_a_validator_of_the_author_found():
     assert problems(tool, {"x": 3}) == 'tool: argument "x": odd numbers are not served, got 3'
 
 
-def test_problems_stay_readable():
-    def tool(x: list[int]): ...
-
-    text = problems(tool, {"x": ["word" * 100] * 1000})
-    assert text.endswith("and 980 more problems")
-    assert len(text) < 5000
-
-
-@pytest.mark.parametrize(("wrong", "end"), [(20, 'argument "x[19]" should be an integer, got "no"'), (21, "; and 1 more problems")])
-def test_twenty_problems_are_spelled_out_and_the_others_counted(wrong: int, end: str):
-    def tool(x: list[int]): ...
-
-    text = problems(tool, {"x": ["no"] * wrong})
-    assert text.endswith(end)
-    assert text.count("should be") == 20
-
-
-@settings(max_examples=30)
-@given(st.dictionaries(st.sampled_from(["a", "b", "c"]) | st.text(), JSON))
-def test_bind_gives_arguments_that_fit_or_a_call_error(arguments):
-    def tool(a: Point, b: list[int] | None = None, c: Literal[1, "x"] = 1): ...
-
-    try:
-        bound = ToolFunction(tool).bind(arguments)
-    except ToolCallError as error:
-        assert isinstance(error.__cause__, ValidationError) or str(error).endswith(("true", "false"))
-        assert len(str(error)) > len("tool: ")
-    else:
-        assert isinstance(bound["a"], Point)
-
-
 @pytest.mark.parametrize("extra", [False, True])
 def test_models_cannot_fill_hidden_parameters(extra):
     def closed(a: int, state: dict): ...
@@ -394,8 +290,7 @@ def test_positional_only_parameters():
 
     tool_function = ToolFunction(tool, hidden={"state"})
     arguments = tool_function.bind({"a": 1, "c": 9})
-    assert tool_function.invoke(arguments, state=7) == (1, 2, 7, 9)
-    assert tool_function.invoke(arguments) == (1, 2, 3, 9)
+    assert (tool_function.invoke(arguments, state=7), tool_function.invoke(arguments)) == ((1, 2, 7, 9), (1, 2, 3, 9))
     assert arguments == {"a": 1, "c": 9}
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
         tool_function.invoke({})
@@ -407,14 +302,6 @@ def test_async_callables_give_an_awaitable():
 
     tool_function = ToolFunction(tool)
     assert asyncio.run(tool_function.invoke(tool_function.bind({"a": 1}))) == 2
-
-
-def test_exceptions_of_the_callable_pass():
-    def tool():
-        raise LookupError("not there")
-
-    with pytest.raises(LookupError, match="not there"):
-        ToolFunction(tool).invoke({})
 
 
 def test_an_alias_is_what_the_model_sees():
@@ -464,23 +351,9 @@ def test_given_definition_passes_arguments_by_name():
     assert tool.bind({"file-path": "a", "lines": None}) == {"file-path": "a", "lines": None}
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        ({}, 'missing argument "file-path"'),
-        ({"file-path": 3}, 'argument "file-path" should be a string, got 3'),
-        ({"file-path": "a", "lines": "x"}, 'argument "lines" should be an integer, got "x"'),
-        ({"file-path": "a", "encoding": 1}, 'unknown argument "encoding" (expected: file-path, lines, ratio, filters, mode, note)'),
-    ],
-)
-def test_given_definition_checks_the_top_level(sent, expected):
-    assert problems(ToolFunction.from_definition(SERVER_TOOL, dict), sent) == f"read-file: {expected}"
-
-
 def test_given_definition_is_open_unless_it_says_otherwise():
     tool = ToolFunction.from_definition(Tool(name="t", description="", parameters={"type": "object", "required": ["a"]}), dict)
-    assert tool.bind({"a": [1], "b": 2}) == {"a": [1], "b": 2}
-    assert problems(tool, {}) == 't: missing argument "a"'
+    assert (tool.bind({"a": [1], "b": 2}), problems(tool, {})) == ({"a": [1], "b": 2}, 't: missing argument "a"')
 
 
 def test_given_definition_must_describe_an_object():

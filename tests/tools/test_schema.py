@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict  # pydantic takes that of typing from Python 3.12 on
 
 from vfgym.errors import ConfigurationError
-from vfgym.tools import Tool, ToolFunction, as_tool
+from vfgym.tools import Tool, ToolFunction
 
 if TYPE_CHECKING:
     from decimal import Decimal as OnlyForTypeCheckers
@@ -38,11 +38,6 @@ class Address(BaseModel):
 
 class Options(TypedDict):
     verbose: bool
-
-
-class Node(BaseModel):
-    value: int
-    children: list["Node"] = []
 
 
 class Connection:
@@ -98,11 +93,7 @@ def test_whole_definition():
 @pytest.mark.parametrize(
     ("annotation", "expected"),
     [
-        (str, {"type": "string"}),
-        (int, {"type": "integer"}),
-        (float, {"type": "number"}),
-        (bool, {"type": "boolean"}),
-        (Any, {}),
+        *[(str, {"type": "string"}), (int, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"}), (Any, {})],
         (Literal["a", "b"], {"enum": ["a", "b"], "type": "string"}),
         (Literal[1, 2], {"enum": [1, 2], "type": "integer"}),
         (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045
@@ -113,9 +104,7 @@ def test_whole_definition():
         (tuple[int, str], {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
         (dict, {"type": "object", "additionalProperties": True}),
         (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-        (Color, {"$ref": "#/$defs/Color"}),
-        (Point, {"$ref": "#/$defs/Point"}),
-        (Address, {"$ref": "#/$defs/Address"}),
+        *[(Color, {"$ref": "#/$defs/Color"}), (Point, {"$ref": "#/$defs/Point"}), (Address, {"$ref": "#/$defs/Address"})],
         (Options, {"$ref": "#/$defs/Options"}),
         (Annotated[int, "How many."], {"type": "integer", "description": "How many."}),
         (Annotated[int, Field(ge=1, description="How many.")], {"type": "integer", "minimum": 1, "description": "How many."}),
@@ -133,8 +122,7 @@ def test_definitions_of_named_types():
 
     definitions = parameters_of(paint)["$defs"]
     assert definitions["Color"] == {"enum": ["red", "blue"], "title": "Color", "type": "string"}
-    assert definitions["Point"]["required"] == ["x"]
-    assert definitions["Address"]["properties"]["street"]["type"] == "string"
+    assert (definitions["Point"]["required"], definitions["Address"]["properties"]["street"]["type"]) == (["x"], "string")
 
 
 def test_parameters_without_annotation_or_parameters():
@@ -152,8 +140,7 @@ def test_keyword_arguments_open_the_object(extra, expected):
 
     if extra is not None:
         tool.__annotations__["options"] = extra
-    assert parameters_of(tool)["additionalProperties"] == expected
-    assert list(parameters_of(tool)["properties"]) == ["a"]
+    assert (parameters_of(tool)["additionalProperties"], list(parameters_of(tool)["properties"])) == (expected, ["a"])
 
 
 def test_defaults_are_emitted_as_json():
@@ -244,18 +231,7 @@ def test_annotation_describes_before_docstring():
 @pytest.mark.parametrize(
     "name",
     [
-        "schema",
-        "json",
-        "copy",
-        "model_config",
-        "model_fields",
-        "_x",
-        "__x",
-        "class_",
-        "validate",
-        "metadata",
-        "title",
-        "type",
+        *["schema", "json", "copy", "model_config", "model_fields", "_x", "__x", "class_", "validate", "metadata", "title", "type"],
         "default",
         "name",
     ],
@@ -264,8 +240,7 @@ def test_any_parameter_name(name):
     scope: dict[str, Any] = {}
     exec(f"def tool({name}: int): return {name}", scope)
     tool = ToolFunction(scope["tool"])
-    assert list(tool.definition.parameters["properties"]) == [name]
-    assert tool.invoke(tool.bind({name: "7"})) == 7
+    assert (list(tool.definition.parameters["properties"]), tool.invoke(tool.bind({name: "7"}))) == ([name], 7)
 
 
 def test_hidden_parameters_leave_no_trace():
@@ -362,10 +337,7 @@ def field_default(a: int = Field(1, ge=0)): ...
         (unresolvable, ["`unresolvable`", "`b`", "OnlyForTypeCheckers"]),
         (no_schema, ["`no_schema`", "`connection`"]),
         (no_schema_extra, ["`no_schema_extra`", "`**kwargs`"]),
-        (field_default, ["`field_default`", "Annotated"]),
-        (lambda a: a, ["name="]),
-        (Counter, ["Counter"]),
-        (3, ["3"]),
+        *[(field_default, ["`field_default`", "Annotated"]), (lambda a: a, ["name="]), (Counter, ["Counter"]), (3, ["3"])],
         (getattr, ["`getattr`", "signature"]),
     ],
 )
@@ -393,45 +365,3 @@ def test_hidden_names_must_exist():
         ToolFunction(tool, hidden=["stat"])
     with pytest.raises(ConfigurationError, match="'state'"):
         ToolFunction(tool, hidden="state")
-
-
-def test_to_openai():
-    tool = Tool(name="t", description="d", parameters={"type": "object"})
-    assert tool.to_openai() == {"type": "function", "function": {"name": "t", "description": "d", "parameters": {"type": "object"}}}
-    assert tool.model_copy(update={"strict": False}).to_openai()["function"]["strict"] is False
-
-
-@pytest.mark.parametrize("strict", [None, True, False])
-def test_as_tool_reads_every_form(strict):
-    tool = Tool(name="t", description="d", parameters={"type": "object"}, strict=strict)
-    assert as_tool(tool) is tool
-    for form in (tool.model_dump(), tool.to_openai(), {"type": "function", **tool.model_dump()}):
-        assert as_tool(form) == tool
-
-
-def test_as_tool_fills_in_what_openai_leaves_out():
-    expected = Tool(name="t", description="", parameters={"type": "object", "properties": {}})
-    assert as_tool({"type": "function", "function": {"name": "t"}}) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "word"),
-    [
-        (3, "int 3"),
-        ("t", "str 't'"),
-        ({"type": "function", "function": 3}, "expected a tool"),
-        ({"description": "d"}, "name"),
-        ({"name": "", "description": "d"}, "name"),
-        ({"name": "t", "inputSchema": {}}, "inputSchema"),
-        ({"name": "t", "parameters": "{}"}, "parameters"),
-    ],
-)
-def test_as_tool_refuses(value, word):
-    with pytest.raises(ConfigurationError) as caught:
-        as_tool(value)
-    assert word in str(caught.value)
-
-
-def test_tools_are_frozen():
-    with pytest.raises(ValueError, match="frozen"):
-        Tool(name="t", description="", parameters={}).name = "u"

@@ -103,10 +103,8 @@ def test_numbers_stand_in_a_table(tmp_path: Path) -> None:
     one, other = reports_of(tmp_path, [row(0, token_usage=tokens), row(1, reward=0.0)], [row(0), failed_row(1)], cost=0.25)
     rows = dict(number_rows([one, other]))
     assert rows["mean reward (95 %)"] == ["0.500 (0.013 to 0.987)", "-"]
-    assert rows["mean of those that ended by themselves"] == ["-", "1.000"]
-    assert rows["failed"] == ["-", "1"]
-    assert rows["input tokens of a rollout"] == ["50", "-"]
-    assert rows["cost"] == ["0.25", "0.25"]
+    assert (rows["mean of those that ended by themselves"], rows["failed"]) == (["-", "1.000"], ["-", "1"])
+    assert (rows["input tokens of a rollout"], rows["cost"]) == (["50", "-"], ["0.25", "0.25"])
     assert "missing" not in rows
 
 
@@ -120,8 +118,7 @@ def test_first_words_tell_rollouts_apart() -> None:
     call = {"function": {"name": "look", "arguments": '{"at": 1}'}}
     assert said_words(row(completion=[{"role": "assistant", "content": None, "tool_calls": [call]}])) == 'look({"at": 1})'
     assert said_words(row(completion=[{"role": "assistant", "content": ""}])) == "(no text)"
-    assert said_words(row(completion=" 4")) == "4"
-    assert said_words(row(completion="<think>Shall I?</think>down")) == "down"
+    assert (said_words(row(completion=" 4")), said_words(row(completion="<think>Shall I?</think>down"))) == ("4", "down")
     assert len(said_words(row(completion="word " * 1000))) <= 121
     assert said_words(row(completion=[{"role": "assistant", "content": "down"}] * 99)).endswith("down · …")
     assert (
@@ -140,5 +137,4 @@ def test_scales_have_round_ticks_around_all_values() -> None:
         assert scale is not None
         finite = [value for value in values if value == value]
         assert scale[0] <= min(finite) <= max(finite) <= scale[-1]
-        assert scale == sorted(set(scale))
-        assert sum(histogram_of(values, scale)) == len(finite)
+        assert (scale, sum(histogram_of(values, scale))) == (sorted(set(scale)), len(finite))

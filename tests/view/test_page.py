@@ -44,17 +44,9 @@ def test_the_page_loads_nothing_and_runs_its_own_script_only(tmp_path: Path) -> 
 
 def test_images_and_messages_stand_in_it_once(tmp_path: Path) -> None:
     data = page_data(build_page(write_run(tmp_path / "run", [rich_row(0), rich_row(1)])))
-    assert data["images"] == [PIXEL]
-    assert [each["prompt"] for each in data["runs"][0]["rows"]] == [[0, 1]] * 2
+    assert (data["images"], [each["prompt"] for each in data["runs"][0]["rows"]]) == ([PIXEL], [[0, 1]] * 2)
     assert BOARD in data["messages"][1]["content"][0]["text"]
     assert data["messages"][1]["content"][1] == {"type": "image", "image": 0}
-
-
-def test_turns_refer_to_the_conversation(tmp_path: Path) -> None:
-    data = page_data(build_page(play_run()))
-    for each in data["runs"][0]["rows"]:
-        assert [step["at"] for step in each["steps"]] == [0, 2]
-        assert all("prompt" not in step for step in each["steps"])
 
 
 def test_a_turn_with_another_prompt_keeps_it(tmp_path: Path) -> None:
@@ -110,12 +102,6 @@ def test_a_folder_is_hidden_whatever_stands_before_it(tmp_path: Path, monkeypatc
     assert {"role": "assistant", "content": f"{before}~/notes.txt and /mnt/home/ann"} in page["messages"]
 
 
-def test_numbers_that_json_does_not_know_stay(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [row(reward="nan", counted_reward="nan"), row(1, metrics={"m": "inf"})])
-    first, second = page_data(build_page(run))["runs"][0]["rows"]
-    assert (first["reward"], second["metrics"]["m"]) == ("nan", "inf")
-
-
 def test_a_report_says_why_rollouts_failed_and_what_tasks_earned(tmp_path: Path) -> None:
     rows = [
         row(0, 0, 1.0),
@@ -133,14 +119,6 @@ def test_a_report_says_why_rollouts_failed_and_what_tasks_earned(tmp_path: Path)
         (2, None, 2, 0),
     ]
     assert report.summary["pass_at_k"] == {"1": 0.25, "2": 0.5}
-
-
-def test_runs_of_other_writers_are_shown(tmp_path: Path) -> None:
-    bare = {"example_id": 0, "prompt": "2 + 2 =", "completion": " 4", "reward": 1.0}
-    run = write_run(tmp_path / "run", [bare])
-    (run / "metadata.json").write_text("{}")
-    data = page_data(build_page(run))
-    assert data["messages"] == [{"role": "user", "content": "2 + 2 ="}, {"role": "assistant", "content": " 4"}]
 
 
 def test_several_runs_have_a_verdict_each(tmp_path: Path) -> None:
@@ -163,11 +141,6 @@ def test_several_runs_have_a_verdict_each(tmp_path: Path) -> None:
         [],
         ["a-model earns 0.250 on average over 8 tasks (no interval, since nothing varies and no range of rewards is known)"],
     )
-
-
-def test_an_empty_run_is_shown(tmp_path: Path) -> None:
-    data = page_data(build_page(write_run(tmp_path / "run", [], num_examples=3)))
-    assert (data["runs"][0]["rows"], data["runs"][0]["note"]) == ([], "0 of 3 rollouts of 0 tasks")
 
 
 def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:

@@ -118,13 +118,6 @@ async def test_what_a_model_wrote_does_not_work_the_terminal(tmp_path: Path) -> 
         assert lists.has_class("narrow")
 
 
-async def test_messages_of_other_writers_are_shown(tmp_path: Path) -> None:
-    completion = [{"role": "assistant", "content": ["a bare text", {"type": "audio"}]}]
-    async with viewer_of(write_run(tmp_path / "run", [row(completion=completion)])) as pilot:
-        shown = text_of(pilot, "#messages")
-    assert "a bare text\n<audio>\n" in shown
-
-
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="cannot read"):
         RunViewer([tmp_path])
