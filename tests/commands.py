@@ -27,10 +27,7 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    [
-        *("tests.commands", "verifiers_compat.cli.commands.eval"),
-        *("datasets", "reasoning_gym", "openai", "anthropic"),
-    ]
+    [*("tests.commands", "verifiers_compat.cli.commands.eval"), *("datasets", "reasoning_gym", "openai", "anthropic")]
 )
 
 

@@ -67,8 +67,6 @@ class Recording(ScriptedClient):
 
 
 class Failing(Client):
-    """Raises an error at every call."""
-
     def __init__(self, error: Exception) -> None:
         self.error = error
 

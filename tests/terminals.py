@@ -29,8 +29,6 @@ CTRL_C, CTRL_D = "\x03", "\x04"
 
 
 class Seen(NamedTuple):
-    """What came of a command on a terminal."""
-
     exit_code: int
     text: str
     """All that was shown, without what moves the cursor or colours text."""

@@ -40,17 +40,9 @@ def everything(**others: Any) -> Any:
 @pytest.mark.parametrize(
     ("func", "result"),
     [
-        (one, 1),
-        (in_order, (2, 1)),
-        (with_defaults, (2, "default", 1)),
-        (positional, (2, 1)),
-        (positional_and_any, (2, {"a": 1, "c": 0, "func": 4})),
-        (everything, GIVEN),
-        (lambda: "nothing", "nothing"),
-        (lambda c: c, 0),
-        (lambda d=7: d, 7),
-        (functools.partial(in_order, 5), (5, 1)),
-        (functools.partial(positional, 5), (5, 1)),
+        *[(one, 1), (in_order, (2, 1)), (with_defaults, (2, "default", 1)), (positional, (2, 1))],
+        *[(positional_and_any, (2, {"a": 1, "c": 0, "func": 4})), (everything, GIVEN), (lambda: "nothing", "nothing"), (lambda c: c, 0)],
+        *[(lambda d=7: d, 7), (functools.partial(in_order, 5), (5, 1)), (functools.partial(positional, 5), (5, 1))],
     ],
 )
 def test_a_function_is_called_with_what_it_asks_for(func: Any, result: Any) -> None:
@@ -91,13 +83,7 @@ def test_what_a_function_asks_for(func: Any, names: tuple[str, ...], takes_any: 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (7, "expected a function, got int"),
-        (None, "NoneType"),
-        (dict.fromkeys, "fromkeys"),
-        (min, "min has no signature"),
-    ],
+    ("wrong", "says"), [(7, "expected a function, got int"), (None, "NoneType"), (dict.fromkeys, "fromkeys"), (min, "min has no signature")]
 )
 def test_what_cannot_be_called_by_names_is_refused(wrong: Any, says: str) -> None:
     if wrong == dict.fromkeys:

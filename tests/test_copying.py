@@ -38,8 +38,6 @@ class Slotted:
 
 
 class Own:
-    """Says itself how it is copied."""
-
     def __init__(self) -> None:
         self.copies = 0
 
@@ -50,8 +48,6 @@ class Own:
 
 
 class Restored:
-    """Says itself what is kept of it."""
-
     def __init__(self, value: int) -> None:
         self.value, self.lock = value, threading.Lock()
 
@@ -121,8 +117,6 @@ def copy_of_slots() -> SlottedBesideAttributes:
 
 
 class Falsy:
-    """Has a state that is false."""
-
     def __init__(self) -> None:
         self.restored: list[Any] = []
 
@@ -138,8 +132,6 @@ class Meta(type):
 
 
 class Singleton:
-    """Is known by a name, and so its own copy."""
-
     def __reduce__(self) -> str:
         return "SINGLETON"
 

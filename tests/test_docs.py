@@ -87,6 +87,12 @@ def test_the_catalogue_and_the_list_say_which_ids_go_back() -> None:
         assert gym.make(env_id).unwrapped.can_go_back is (said[env_id] == "yes")  # type: ignore[attr-defined]
 
 
+def test_the_guide_of_games_prints_the_words_that_the_reader_of_answers_leaves_out() -> None:
+    listed = json.loads((ROOT / "vfgym" / "data" / "answer_words.json").read_text())
+    rule = " ".join((ROOT / "docs" / "games.md").read_text().split())
+    assert f"and the words {', '.join(listed['words'].split())}." in rule
+
+
 def test_a_row_of_the_catalogue_says_whether_its_game_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
     monkeypatch.setattr(catalogue, "EPISODES", 1)
@@ -94,9 +100,3 @@ def test_a_row_of_the_catalogue_says_whether_its_game_runs(monkeypatch: pytest.M
     assert runs["TicTacToe-v0"] == "yes"
     assert runs["ReverseTicTacToe-v0"].startswith("from Python 3.12" if sys.version_info >= (3, 12) else "no: ReverseTicTacToe-v0 cannot")
     assert runs["Klondike-v0"].startswith("no: Klondike-v0 cannot be played here: it needs a repair")
-
-
-def test_the_guide_of_games_prints_the_words_that_the_reader_of_answers_leaves_out() -> None:
-    listed = json.loads((ROOT / "vfgym" / "data" / "answer_words.json").read_text())
-    rule = " ".join((ROOT / "docs" / "games.md").read_text().split())
-    assert f"and the words {', '.join(listed['words'].split())}." in rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 from typing import Any
@@ -10,7 +11,17 @@ import pytest
 
 from tests.programs import run_python
 from vfgym import MultiTurnEnv, SingleTurnEnv, State, cleanup, lifecycle, stop, teardown
-from vfgym.lifecycle import Mark, discover_decorated, discover_marks, forget_teardown, register_teardown, run_all_teardowns
+from vfgym.errors import ConfigurationError
+from vfgym.lifecycle import (
+    Mark,
+    blocking,
+    discover_decorated,
+    discover_marks,
+    forget_teardown,
+    is_blocking,
+    register_teardown,
+    run_all_teardowns,
+)
 
 ROWS = [{"question": "?"}]
 
@@ -19,8 +30,6 @@ ROWS = [{"question": "?"}]
 
 
 class Base:
-    """Marked methods of every kind."""
-
     @stop
     def b(self) -> str:
         return "b"
@@ -48,8 +57,6 @@ class Base:
 
 
 class Derived(Base):
-    """Inherits marks, drops one and replaces one."""
-
     def dropped(self) -> None: ...
 
     @stop(priority=20)
@@ -64,8 +71,7 @@ def test_methods_are_found_by_priority_then_name() -> None:
 
 def test_inherited_marks_count_and_an_override_without_the_mark_is_out() -> None:
     found = discover_decorated(Derived(), "stop")
-    assert [marked.name for marked in found] == ["b", "late_name", "a"]
-    assert found[0].method() == "derived b"
+    assert ([marked.name for marked in found], found[0].method()) == (["b", "late_name", "a"], "derived b")
 
 
 def test_a_mark_says_what_its_decorator_said() -> None:
@@ -82,12 +88,34 @@ def test_a_decorated_method_stays_the_function_it_was() -> None:
         assert decorator(method) is method
 
 
+def test_plain_functions_are_marked_as_blocking_and_so_is_what_wraps_them() -> None:
+    class Tools:
+        @blocking
+        def method(self) -> float:
+            return 1.0
+
+    def function() -> float:
+        return 1.0
+
+    async def look() -> str:
+        return "seen"
+
+    assert not is_blocking(function)
+    assert blocking(function) is function
+
+    @functools.wraps(function)
+    def wrapped() -> float:
+        return function()
+
+    assert all(map(is_blocking, (function, wrapped, Tools().method, functools.partial(function))))
+    with pytest.raises(ConfigurationError, match="look is async"):
+        blocking(look)
+
+
 # Teardown
 
 
 class Holder:
-    """Holds something that must be released."""
-
     def __init__(self, order: list[str], name: str, error: Exception | None = None) -> None:
         self.order, self.name, self.error = order, name, error
 
@@ -112,19 +140,28 @@ def test_owners_are_torn_down_once_newest_first_and_a_failing_one_keeps_none_fro
 
 def test_everything_is_torn_down_when_the_process_exits_also_by_an_exception() -> None:
     program = """
+        import asyncio
         import vfgym
 
-        class Holding(vfgym.SingleTurnEnv):
+        class Holder:
             @vfgym.teardown
-            def release(self):
-                print("released", self.env_id, flush=True)
+            async def release(self):
+                await asyncio.sleep(0)
+                print(type(self).__name__, flush=True)
 
-        envs = [Holding([{"question": "?"}], env_id=name) for name in "abc"]
-        envs[1].close()
+        class Env(Holder, vfgym.SingleTurnEnv): ...
+        class Given(Holder, vfgym.Rubric): ...
+        class Added(Holder, vfgym.Rubric): ...
+
+        rows = [{"question": "?"}]
+        envs = [Env(rows), vfgym.SingleTurnEnv(rows, rubric=Given()), vfgym.SingleTurnEnv(rows), Env(rows)]
+        envs[2].add_rubric(Added())
+        envs[3].close()
+        print("closed", flush=True)
         raise SystemExit(3)
     """
     done = run_python(program, "-W", "error")
-    assert (done.stdout.split("\n"), done.returncode) == (["released b", "released c", "released a", ""], 3)
+    assert (done.stdout.split(), done.returncode) == (["Env", "closed", "Added", "Given", "Env"], 3)
 
 
 def test_a_process_that_sigterm_ends_is_torn_down_where_the_application_says_so() -> None:
@@ -148,8 +185,6 @@ def test_a_process_that_sigterm_ends_is_torn_down_where_the_application_says_so(
 
 
 class Everything(MultiTurnEnv):
-    """An environment with every kind of handler."""
-
     def env_response(self, messages: list[Any], state: State) -> str:
         return "on"
 
@@ -183,8 +218,7 @@ def test_an_environment_can_be_made_and_played_in_any_thread_and_leaves_signals_
     thread.start()
     thread.join()
     play()
-    assert errors == []
-    assert [signal.getsignal(number) for number in signals] == before
+    assert (errors, [signal.getsignal(number) for number in signals]) == ([], before)
 
 
 def test_a_definition_that_is_thrown_away_without_teardown_is_not_kept() -> None:

@@ -20,28 +20,6 @@ def html_of(shown: Any) -> str:
     return str(shown._repr_html_())
 
 
-def test_results_are_short_at_a_prompt() -> None:
-    outputs = vfgym.evaluate("reasoning-gym/leg_counting-v0", "random", num_examples=20, progress=False)
-    assert len(repr(outputs)) <= 2000
-    assert repr(outputs).startswith("<20 rollouts of reasoning-gym/leg_counting-v0 by random: reward ")
-
-
-def test_long_names_large_numbers_and_many_rollouts_stay_short(tmp_path: Path) -> None:
-    rows = [row(number, reward=1e300, stop_condition="x" * 1000) for number in range(50)]
-    shown = repr(load_results(write_run(tmp_path / "run", rows, env_id="e" * 1000, model="m" * 1000, avg_reward=1e300)))
-    assert len(shown) <= 2000
-    assert shown.endswith("and 30 more")
-
-
-def test_results_are_the_dict_that_they_were(tmp_path: Path) -> None:
-    outputs = play_run()
-    plain = dict(outputs)
-    assert outputs == plain
-    assert json.dumps(outputs, default=str) == json.dumps(plain, default=str)
-    assert pickle.loads(pickle.dumps(outputs)) == plain
-    assert isinstance(outputs, dict)
-
-
 def test_nothing_that_a_model_wrote_becomes_html(tmp_path: Path) -> None:
     Secret("a-key-of-this-process")
     message = AssistantMessage(f"{HOSTILE} a-key-of-this-process", tool_calls=[ToolCall("c1", HOSTILE, "{}")])
@@ -65,3 +43,11 @@ def test_an_environment_says_what_it_is() -> None:
     env = vfgym.to_chat("FrozenLake-v1")
     assert "FrozenLake" in html_of(env)
     assert "game_reward" in html_of(env)
+
+
+def test_results_are_the_dict_that_they_were(tmp_path: Path) -> None:
+    outputs = play_run()
+    plain = dict(outputs)
+    assert (outputs, json.dumps(outputs, default=str)) == (plain, json.dumps(plain, default=str))
+    assert pickle.loads(pickle.dumps(outputs)) == plain
+    assert isinstance(outputs, dict)

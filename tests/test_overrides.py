@@ -32,14 +32,10 @@ class Calls:
 @pytest.mark.parametrize(
     "own",
     [
-        lambda self, messages, state: None,
-        lambda self, a, b, c=1, **others: None,
-        lambda self, *args: None,
+        *[lambda self, messages, state: None, lambda self, a, b, c=1, **others: None, lambda self, *args: None],
         staticmethod(lambda messages, state: None),
         classmethod(lambda cls, messages, state: None),
-        functools.partialmethod(Base.respond, extra=1),
-        Calls(),
-        print,
+        *[functools.partialmethod(Base.respond, extra=1), Calls(), print],
     ],
 )
 def test_overrides_that_can_be_called(own: Any) -> None:
@@ -99,10 +95,7 @@ def test_what_an_argument_lists() -> None:
     assert (items_of(None, "tools", "functions"), items_of((), "tools", "functions"), items_of(iter("ab"), "x", "y")) == (
         [],
         [],
-        [
-            "a",
-            "b",
-        ],
+        ["a", "b"],
     )
     for wrong, says in (
         ("ab", "got str"),

@@ -100,7 +100,6 @@ def test_gymnasiums_checker_is_content(env_id: str) -> None:
 
 @for_every_id
 def test_a_seed_replays_its_episodes(env_id: str) -> None:
-    """Observations, rewards, flags and infos are the same, in another environment and again in the same one."""
     env = make(env_id)
     first = played(env, seed=7)
     assert data_equivalence(first, played(make(env_id), seed=7))
@@ -135,36 +134,9 @@ def test_every_assistant_message_is_accepted(env_id: str) -> None:
         assert "metrics_errors" not in env.state
 
 
-@for_every_id
-def test_the_rewards_of_the_steps_are_the_score(env_id: str) -> None:
-    """Also where the episode is ended from outside."""
-    env = make(env_id)
-    for seed in range(2):
-        env.reset(seed=seed)
-        env.action_space.seed(seed)
-        total = 0.0
-        for _ in range(20):
-            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
-            total += reward
-            if terminated or truncated:
-                break
-        else:
-            total += env.truncate().reward
-        assert env.state["reward"] == total
-
-
 @for_ids(SOME_DATASETS, DATASETS)
 def test_the_oracle_is_right(env_id: str) -> None:
-    """In both splits."""
     env = make(env_id)
     for split in ("train", "train", "eval", "eval"):
         env.reset(seed=11 if env.state is None else None, options={"split": split})
         assert env.step(env.oracle(env.state)).reward == 1.0
-
-
-@for_ids(SOME_DATASETS, DATASETS)
-def test_random_answers_are_wrong(env_id: str) -> None:
-    """Few are right by chance (yes/no questions, say), never all."""
-    env = make(env_id)
-    rewards = [outcome[1] for outcome in played(env, seed=5, episodes=6) if len(outcome) == 5]
-    assert sum(rewards) / len(rewards) < 0.75

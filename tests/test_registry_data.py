@@ -31,20 +31,8 @@ def test_right_answers_stand_where_the_installed_package_has_them() -> None:
     assert data_file("reasoning_gym")["datasets"] == generate_registry.reasoning_gym_registry()["datasets"], ADVICE
 
 
-def test_reasoning_gym_has_106_datasets_of_which_104_hold_a_right_answer() -> None:
-    datasets = data_file("reasoning_gym")["datasets"]
-    assert len(datasets) == 106
-    assert [dataset["name"] for dataset in datasets if dataset["oracle"] is None] == ["boxnet", "rush_hour"]
-
-
 def test_gymnasium_ids_are_those_of_the_installed_package() -> None:
     assert data_file("gymnasium")["environments"] == generate_registry.gymnasium_registry()["environments"], ADVICE
-
-
-def test_gymnasium_file_covers_both_groups_with_at_least_eight_games() -> None:
-    environments = data_file("gymnasium")["environments"]
-    assert {environment["group"] for environment in environments} == set(generate_registry.GYMNASIUM_GROUPS)
-    assert len(environments) >= 8
 
 
 def without_players(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:

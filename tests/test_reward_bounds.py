@@ -14,14 +14,7 @@ from vfgym.data import _reward_bounds, gymnasium_environments, pettingzoo_enviro
 from vfgym.errors import ConfigurationError
 
 GAMES_OF_TEXTARENA = [
-    "TicTacToe-v0",
-    "KuhnPoker-v0",
-    "LightsOut-v0",
-    "Sudoku-v0",
-    "GuessTheNumber-v0",
-    "Bandit-v0",
-    "Snake-v0",
-    "LiarsDice-v0",
+    *["TicTacToe-v0", "KuhnPoker-v0", "LightsOut-v0", "Sudoku-v0", "GuessTheNumber-v0", "Bandit-v0", "Snake-v0", "LiarsDice-v0"]
 ]
 
 
@@ -35,7 +28,6 @@ def test_the_games_are_known_by_these_names() -> None:
 
 @pytest.mark.parametrize("env_id", sorted(_reward_bounds()["gymnasium"]))
 def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
-    """Random play, and the action that is sampled first, over and over."""
     known = reward_bounds("gymnasium", env_id)
     assert known is not None
     try:
@@ -53,17 +45,6 @@ def test_no_play_of_gymnasium_falls_below(env_id: str) -> None:
             total, moves, is_over = total + float(reward), moves + 1, terminated or truncated
         assert total >= known.get("episode", 0.0) + known.get("move", 0.0) * moves - 1e-6
         assert total <= known.get("highest", 0.0) + known.get("highest_move", 0.0) * moves + 1e-6
-    env.close()
-
-
-@pytest.mark.parametrize("game", sorted(_reward_bounds()["pettingzoo"]))
-def test_no_play_of_pettingzoo_falls_below(game: str) -> None:
-    env = vfgym.PettingZooEnv(game, max_moves=150)
-    assert env.reward_range is not None
-    low, high = env.reward_range
-    rows = vfgym.evaluate(env, "random", num_examples=2, progress=False)["outputs"]
-    assert all(low <= row["reward"] <= high for row in rows)
-    assert env.failure_reward == low
     env.close()
 
 
@@ -114,9 +95,7 @@ class Marked(vfgym.Rubric):
 @pytest.mark.parametrize(
     ("make", "known"),
     [
-        (chat, None),
-        (lambda: chat(vfgym.Rubric(share)), None),
-        (lambda: chat(declared()), (0.0, 1.0)),
+        *[(chat, None), (lambda: chat(vfgym.Rubric(share)), None), (lambda: chat(declared()), (0.0, 1.0))],
         (lambda: chat(declared(-0.5)), (-0.5, 0.0)),
         (lambda: chat(vfgym.Rubric([points, share], weights=[1.0, 0.0])), (0.0, 2.0)),
         (lambda: chat(vfgym.Rubric(points), Marked(), declared(-1.0, -1.0, 4.0)), (-4.0, 6.0)),
