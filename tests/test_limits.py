@@ -248,7 +248,7 @@ def test_a_limit_is_used_up_by_what_it_allows(name: str, less: dict[str, Any], a
         assert error is not None
         assert (error.limit, error.allowed, error.used) == (name, 10, used)
         others = SpendingLimits(**{other: value for other, value in TEN.items() if other != name})
-        assert Meter(others, prices, spent=spent(**given)).find_used_up() is None
+        assert Meter(others, prices, spent=spent(**amounts)).find_used_up() is None
 
 
 @pytest.fixture
