@@ -130,6 +130,14 @@ def test_each_tool_call_is_a_step_and_rewards_are_added_up(tools: StandIn) -> No
     assert tools.actions[0] == {"type": "list_tools"}
 
 
+def test_a_server_that_does_not_know_what_tools_are_is_not_played_by_tools() -> None:
+    with (
+        serving(StandIn(websockets=False, faults={"step": "refused"})) as server,
+        pytest.raises(ConfigurationError, match="has no tools, as the contract 'mcp' asks for"),
+    ):
+        vfgym.from_openenv(server.url, contract="mcp")
+
+
 # Sessions
 
 

@@ -8,6 +8,7 @@ import vfgym
 from tests.openenv_servers import StandIn, serving
 from tests.wrappers.openenv.playing import over_both
 from vfgym.errors import InfraError
+from vfgym.wrappers.openenv.protocol import ServerFull
 
 WORDS = {
     "gone": "closed the connection|broke off",
@@ -37,8 +38,11 @@ def test_a_server_that_fails_as_an_episode_begins_or_in_a_step(fault: str, webso
         with pytest.raises(InfraError, match=WORDS[fault]) as caught:
             raise env.state["error"]
         assert server.url in str(caught.value)
+        assert not isinstance(caught.value, ServerFull)
         server.wait_until_all_ended()
         server.faults = {}
         env.reset(seed=0)
         assert env.step("1").reward == 0.1
         env.close()
+    with pytest.raises(InfraError, match="cannot be reached"):
+        env.reset(seed=0)

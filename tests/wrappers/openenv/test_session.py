@@ -43,7 +43,7 @@ def test_a_session_that_is_closed_in_a_step_lets_nobody_wait_for_its_answer(webs
 
         async def close_early() -> None:
             session = OpenEnvSession(Counted(OpenEnvServer(server.url, 600.0)))
-            await session.begin("reset", {"seed": 1})
+            assert (await session.begin("reset", {"seed": 1})).observation["total"] == 1
             step = asyncio.ensure_future(session.step({"add": 1}))
             while "step" not in server.asked:
                 await asyncio.sleep(0)
@@ -53,6 +53,23 @@ def test_a_session_that_is_closed_in_a_step_lets_nobody_wait_for_its_answer(webs
                     await step
 
         wait(on_background_loop(close_early))
+        server.wait_until_all_ended()
+
+
+def test_a_session_that_is_cancelled_while_it_begins_gives_its_server_back() -> None:
+    with serving(StandIn(faults={"reset": "slow"})) as server:
+
+        async def begin_and_cancel() -> None:
+            source = Counted(OpenEnvServer(server.url, 600.0))
+            beginning = asyncio.ensure_future(OpenEnvSession(source).begin("reset", {"seed": 1}))
+            while "reset" not in server.asked:
+                await asyncio.sleep(0)
+            beginning.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await beginning
+            assert source.leased == 0
+
+        wait(on_background_loop(begin_and_cancel))
         server.wait_until_all_ended()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import vfgym
 from tests.wrappers.reasoning_gym.making import ROWS, is_right, sums
 from vfgym import Rubric, SingleTurnEnv, State
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
@@ -133,6 +133,9 @@ def test_hooks_are_run() -> None:
     dataset = to_reasoning_gym(env)
     assert dataset.score_answer("0", dataset[0]) == 1.0
     assert seen == ["setup", "setup", "cleanup"]
+    with pytest.raises(InvalidAction):
+        dataset.score_answer(5, dataset[0])  # type: ignore[arg-type]
+    assert seen[3:] == ["setup", "cleanup"]
     assert env.step("4").reward == 1.0
 
 
