@@ -11,44 +11,18 @@ import pytest
 
 from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
-from tests.wrappers.openenv.playing import show_total, started_by, write_project
+from tests.wrappers.openenv.playing import SERVER, show_total, started_by, write_project
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import SandboxSpec
 from vfgym.sandboxes.container import _engine
 from vfgym.wrappers.openenv import OpenEnvEnv, sandboxed
 from vfgym.wrappers.openenv.sandboxed import SandboxedServer
 
-STDLIB_SERVER = """
-import json, sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-class Counting(BaseHTTPRequestHandler):
-    total = 0
-
-    def do_GET(self):
-        self.answer({"action": {"properties": {"add": {"type": "integer"}}, "required": ["add"]}}, 200 if self.path == "/schema" else 404)
-
-    def do_POST(self):
-        data = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Counting.total = data["seed"] if self.path == "/reset" else self.total + data["action"]["add"]
-        self.answer({"observation": {"total": self.total}, "reward": self.total, "done": self.total > 9})
-
-    def answer(self, data, status=200):
-        body = json.dumps(data).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-ThreadingHTTPServer(("0.0.0.0", 8000), Counting).serve_forever()
-"""
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     need("bwrap")
-    (tmp_path / "server.py").write_text(STDLIB_SERVER)
-    return write_project(tmp_path, start_command="python3 server.py")
+    return write_project(tmp_path, start_command="python3 server.py 8000")
 
 
 def test_servers_run_in_sandboxes_without_a_network(project: Path) -> None:
@@ -85,7 +59,7 @@ def test_servers_run_in_containers_of_the_projects_image(tmp_path: Path, monkeyp
     with container_engine() as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.address)
         _engine.cache_clear()
-        command = shlex.join(["python3", "-c", STDLIB_SERVER])
+        command = shlex.join(["python3", "-c", SERVER, "8000"])
         play_two_at_once(write_project(tmp_path, start_command=command, image=engine.image), None)
         _engine().close()
         _engine.cache_clear()
