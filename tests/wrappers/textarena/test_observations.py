@@ -36,6 +36,7 @@ def test_everything_is_told_once_but_own_moves_and_old_boards(env_id: str) -> No
             if table.turn is not None or not adds_boards:
                 assert next((said for _, said, kind in reversed(told) if kind is names.board), "").strip("\n") in text
             if table.turn is None:
+                assert "Your reward: " in text
                 assert table.observe(player) == ""
             assert "<think>" not in text
         if table.turn is None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.wrappers.textarena.playing import begun, original, say
 from vfgym.wrappers.textarena.package import textarena
+from vfgym.wrappers.textarena.repairs import NobodyLeft
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -27,12 +28,12 @@ def _no_game_raises(caplog: pytest.LogCaptureFixture) -> Any:
     ("state", "num_players", "call", "arguments", "rewards"),
     [
         ("SinglePlayerState", 1, "set_winners", {"player_ids": [0]}, {0: 1}),
-        ("TwoPlayerState", 2, "set_winner", {"player_ids": 1}, {0: -1, 1: 1}),
+        *(("TwoPlayerState", 2, "set_winner", {"player_ids": player}, {player: 1, 1 - player: -1}) for player in (1, 0)),
         ("TwoPlayerState", 2, "set_winners", {"player_id": 1}, {0: -1, 1: 1}),
         ("TwoPlayerState", 2, "set_draw", {}, {0: 0, 1: 0}),
         ("FFAMultiPlayerState", 3, "set_outcome", {"reward": 0}, {0: -1, 1: -1, 2: 1}),
     ],
-    ids=["FifteenPuzzle", "Tak", "Checkers", "ScenarioPlanning", "Briscola and Golf"],
+    ids=["FifteenPuzzle", "Tak", "Tak of player 0", "Checkers", "ScenarioPlanning", "Briscola and Golf"],
 )
 def test_states_take_the_calls_that_end_games(state: str, num_players: int, call: str, arguments: Any, rewards: Any) -> None:
     """They are called as these games call them."""
@@ -58,6 +59,19 @@ def test_states_still_take_the_calls_of_all_other_games() -> None:
     state.reset()
     state.set_draw(reason="Nobody won.")
     assert (state.rewards, state.game_info[1]["reason"]) == ({0: 0, 1: 0}, "Nobody won.")
+
+
+def test_a_game_that_everybody_was_put_out_of_says_so() -> None:
+    """Where it would look for the next player for ever; some may have been put out twice."""
+    state = textarena().FFAMultiPlayerState(num_players=3)
+    state.reset()
+    state.elimination_order += [1, 1, 0]
+    state.step()
+    assert state.current_player_id == 2
+    state.elimination_order.append(2)
+    state.step(rotate_player=False)
+    with pytest.raises(NobodyLeft):
+        state.step()
 
 
 @pytest.mark.parametrize(("env_id", "num_players"), [("Briscola-v0", 3), ("Briscola-v0", 4), ("Golf-v0", 3), ("Golf-v0-medium", 4)])
