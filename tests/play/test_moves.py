@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import vfgym
-from tests.play.test_game import make, play, typed
+from tests.play.playing import make, play, typed
 from vfgym.messages import UserMessage
 from vfgym.play import Game, Screen
 from vfgym.play.moves import describe_moves, list_moves, without_rules

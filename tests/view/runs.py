@@ -12,6 +12,8 @@ from typing import Any
 
 import vfgym
 from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.results import load_results
+from vfgym.view import report_run
 
 HOSTILE = "</script><img src=x onerror=\"document.title='run'\">"
 """What a model may write to be run."""
@@ -136,3 +138,7 @@ def play_run(path: Path | None = None) -> Any:
         return AssistantMessage("", tool_calls=[ToolCall("c1", "add", '{"a": 1, "b": 1}')])
 
     return vfgym.evaluate(env, agent, rollouts_per_example=2, state_columns=["trajectory"], results_path=path, progress=False)
+
+
+def reports_of(tmp_path: Path, *runs: list[dict[str, Any]], **metadata: Any) -> list[Any]:
+    return [report_run(load_results(write_run(tmp_path / str(place), rows, **metadata))) for place, rows in enumerate(runs)]

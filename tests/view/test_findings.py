@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.view.runs import failed_row, row, write_run
-from vfgym.results import load_results
-from vfgym.view import report_run
-from vfgym.view.concerns import concerns_of
-from vfgym.view.findings import find, labels_of, note_on, number_rows
-from vfgym.view.rollouts import asked_words, said_words
+from tests.view.runs import failed_row, reports_of, row
+from vfgym.view.findings import find, labels_of, number_rows
 from vfgym.view.scales import histogram_of, scale_of
 
 
@@ -36,10 +32,6 @@ def test_runs_of_one_agent_are_told_apart(each: list[dict[str, Any]], labels: li
     assert labels_of(each) == labels
 
 
-def reports_of(tmp_path: Path, *runs: list[dict[str, Any]], **metadata: Any) -> list[Any]:
-    return [report_run(load_results(write_run(tmp_path / str(place), rows, **metadata))) for place, rows in enumerate(runs)]
-
-
 def test_each_run_is_compared_with_the_first_one_of_its_environment(tmp_path: Path) -> None:
     first = reports_of(tmp_path / "x", [row(0)], [row(0)], env_id="x")
     second = reports_of(tmp_path / "y", [row(0)], [row(0)], [row(0)], env_id="y")
@@ -57,47 +49,6 @@ def test_tasks_are_listed_where_runs_differ_most_first(tmp_path: Path) -> None:
     assert [(task.example_id, task.means) for task in both.tasks] == [(1, [0.5, 0.0]), (0, [1.0, 1.0]), (2, [0.25, None]), (3, [None, 9.0])]
 
 
-def test_what_is_wrong_is_told_once_for_each_trouble() -> None:
-    rows = [
-        row(0, ending="infrastructure_failed", error={"error": "ModelError", "error_chain_repr": "503"}),
-        failed_row(1),
-        failed_row(2),
-        row(3, ending="cut", stop_condition="limit_reached", is_truncated=True),
-        row(4, metrics_errors={"exact": "KeyError('x')"}, cleanup_errors={"close": "OSError"}),
-        row(5, ending="environment_failed", error={"error": "KeyError"}, metrics_errors={"exact": "not told apart"}),
-        row(6),
-    ]
-    assert [(concern.kind, concern.title, concern.rollouts) for concern in concerns_of(rows)] == [
-        ("failed", "the agent failed: ModelError", [1, 2]),
-        ("missing", "the infrastructure failed, so it is missing: ModelError", [0]),
-        ("failed", "the environment failed: KeyError", [5]),
-        ("cut", "cut by a limit of the run: limit_reached", [3]),
-        ("shortened", "an answer of the model was cut off", [3]),
-        ("unscored", "reward function exact raised, and scored 0", [4]),
-        ("cleanup", "cleaning up failed: close", [4]),
-    ]
-    assert concerns_of(rows)[0].message.startswith("ModelError('needle-in-error")
-
-
-def test_what_the_mean_is_of_is_said(tmp_path: Path) -> None:
-    cut = row(1, ending="cut", counted_reward=0.0)
-    missing = row(2, ending="infrastructure_failed", counted_reward=None, failed=True, failure_reward=0.0)
-    (done,) = reports_of(tmp_path / "done", [row(0), cut, missing])
-    assert done.remarks == [
-        "what failed or was cut counts with 0 in the mean",
-        "1 of 3 rollouts are missing: the mean is of the others; with them as failures it would be 0.333",
-    ]
-    assert note_on(done) == "3 rollouts of 3 tasks, 1 cut, 1 missing, 1.0 turns each"
-    (stopped,) = reports_of(tmp_path / "stopped", [row(0)], num_examples=3, stopped_by={"limit": "cost", "used": 1, "allowed": 1})
-    assert stopped.remarks == [
-        "1 of 3 rollouts are played (its limit on cost is used up):"
-        " there is no mean yet, since rollouts that end early say nothing of the others"
-    ]
-    (unknown,) = reports_of(tmp_path / "unknown", [row(0), failed_row(1)])
-    assert "there is no mean" in unknown.remarks[0]
-    assert reports_of(tmp_path / "good", [row(0)])[0].remarks == []
-
-
 def test_numbers_stand_in_a_table(tmp_path: Path) -> None:
     tokens = {"input_tokens": 100.0, "output_tokens": 20.0}
     one, other = reports_of(tmp_path, [row(0, token_usage=tokens), row(1, reward=0.0)], [row(0), failed_row(1)], cost=0.25)
@@ -106,26 +57,6 @@ def test_numbers_stand_in_a_table(tmp_path: Path) -> None:
     assert (rows["mean of those that ended by themselves"], rows["failed"]) == (["-", "1.000"], ["-", "1"])
     assert (rows["input tokens of a rollout"], rows["cost"]) == (["50", "-"], ["0.25", "0.25"])
     assert "missing" not in rows
-
-
-def test_first_words_tell_rollouts_apart() -> None:
-    said = [
-        {"role": "assistant", "content": "down"},
-        {"role": "user", "content": "go on"},
-        {"role": "assistant", "content": "  up\n\nnow "},
-    ]
-    assert said_words(row(completion=said)) == "down · up now"
-    call = {"function": {"name": "look", "arguments": '{"at": 1}'}}
-    assert said_words(row(completion=[{"role": "assistant", "content": None, "tool_calls": [call]}])) == 'look({"at": 1})'
-    assert said_words(row(completion=[{"role": "assistant", "content": ""}])) == "(no text)"
-    assert (said_words(row(completion=" 4")), said_words(row(completion="<think>Shall I?</think>down"))) == ("4", "down")
-    assert len(said_words(row(completion="word " * 1000))) <= 121
-    assert said_words(row(completion=[{"role": "assistant", "content": "down"}] * 99)).endswith("down · …")
-    assert (
-        asked_words(row(prompt=[{"role": "system", "content": "rules"}, {"role": "user", "content": [{"type": "text", "text": "2 + 2"}]}]))
-        == "2 + 2"
-    )
-    assert (asked_words(row(prompt=[])), said_words(row(completion=[]))) == ("", "")
 
 
 def test_scales_have_round_ticks_around_all_values() -> None:

@@ -94,14 +94,6 @@ def test_no_key_and_no_path_of_the_machine(tmp_path: Path, monkeypatch: pytest.M
     assert "model.bin is missing" in text
 
 
-@pytest.mark.parametrize("before", ["", "\n", "\t", "\x1b[01;34m", "→", "'", "a:", "--in=", "é\n"])
-def test_a_folder_is_hidden_whatever_stands_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
-    monkeypatch.setenv("HOME", "/home/ann")
-    run = write_run(tmp_path / "run", [row(completion=f"{before}/home/ann/notes.txt and /mnt/home/ann")])
-    page = page_data(build_page(run))
-    assert {"role": "assistant", "content": f"{before}~/notes.txt and /mnt/home/ann"} in page["messages"]
-
-
 def test_a_report_says_why_rollouts_failed_and_what_tasks_earned(tmp_path: Path) -> None:
     rows = [
         row(0, 0, 1.0),
