@@ -55,6 +55,11 @@ def tasks(rubric: Any = brief, **options: Any) -> SingleTurnEnv:
     return SingleTurnEnv(ROWS, rubric=rubric if isinstance(rubric, Rubric) else Rubric(rubric), **options)
 
 
+LOSING = fails_at(0, says=lambda example_id: str(-example_id))
+"""Fails at the first task, and gets as much less than nothing as the number of each other one is."""
+WORTH = tasks(worth, failure_reward=-1.0)
+
+
 def counted(results: GenerateOutputs) -> list[float | None]:
     return [row["counted_reward"] for row in results["outputs"]]
 
@@ -145,28 +150,28 @@ def test_a_failed_rollout_never_passes() -> None:
 
 
 def test_the_lowest_finished_reward_counts_where_it_is_below_the_declared_one(caplog: pytest.LogCaptureFixture) -> None:
-    results = played(tasks(worth, failure_reward=-1.0), fails_at(0, says=lambda example_id: str(-example_id)))
+    results = played(WORTH, LOSING)
     assert counted(results) == [-3.0, -1.0, -2.0, -3.0]
     assert results["metadata"]["avg_reward"] == -2.25
     (warning,) = [record.getMessage() for record in caplog.records if record.name == "vfgym.results.counting"]
     assert "was rewarded with -3, which is less than the failure_reward of -1" in warning
     caplog.clear()
-    played(tasks(worth, failure_reward=-3.0), fails_at(0, says=lambda example_id: str(-example_id)))
-    played(tasks(worth, failure_reward=-1.0), lambda observation, info: "-3")
+    played(tasks(worth, failure_reward=-3.0), LOSING)
+    played(WORTH, lambda observation, info: "-3")
     assert [record for record in caplog.records if record.name == "vfgym.results.counting"] == []
 
 
 def test_numbers_that_are_none_are_no_lowest_reward() -> None:
     answers = {1: "nan", 2: "-inf", 3: "inf"}
-    results = played(tasks(worth, failure_reward=-1.0), fails_at(0, 2, 3, says=lambda example_id: answers[example_id]))
+    results = played(WORTH, fails_at(0, 2, 3, says=lambda example_id: answers[example_id]))
     assert counted(results)[0] == -1.0
-    results = played(tasks(worth, failure_reward=-1.0), fails_at(0, 1, 3, says=lambda example_id: answers[example_id]))
+    results = played(WORTH, fails_at(0, 1, 3, says=lambda example_id: answers[example_id]))
     assert counted(results)[0] == -math.inf
 
 
 def test_rollouts_of_a_group_count_with_what_their_environment_declares() -> None:
     low = tasks(worth, failure_reward=-9.0)
-    high = tasks(worth, failure_reward=-1.0)
+    high = WORTH
     none = tasks(worth)
     group = EnvGroup([low, high, none], env_names=["low", "high", "none"])
     results = played(group, fails_at(0, 4, 8, says=lambda example_id: "-5" if example_id < 4 else "0"))
@@ -249,8 +254,6 @@ def test_what_is_known_of_a_game_holds_while_nothing_else_scores_it() -> None:
 
 def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old file stands until the new one is whole, and says as much: what it holds is settled as it is read."""
-    agent = fails_at(0, says=lambda example_id: str(-example_id))
-    env = tasks(worth, failure_reward=-1.0)
     replace = os.replace
 
     def full(source: Any, target: Any) -> None:
@@ -260,7 +263,7 @@ def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, 
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(ResultsError, match="No space left on device") as raised:
-        played(env, agent, results_path=tmp_path)
+        played(WORTH, LOSING, results_path=tmp_path)
     assert raised.value.outputs is not None
     assert counted(raised.value.outputs) == [-3.0, -1.0, -2.0, -3.0]
     monkeypatch.undo()
@@ -268,12 +271,11 @@ def test_a_disk_that_is_full_when_rows_are_rewritten_loses_none(tmp_path: Path, 
     rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert sorted(row["counted_reward"] for row in rows) == [-3.0, -2.0, -1.0, -1.0]
     assert summarize(tmp_path)["avg_reward"] == -2.25
-    assert counted(played(env, agent, results_path=tmp_path, resume=True)) == [-3.0, -1.0, -2.0, -3.0]
+    assert counted(played(WORTH, LOSING, results_path=tmp_path, resume=True)) == [-3.0, -1.0, -2.0, -3.0]
 
 
 def test_a_run_that_was_cut_is_summed_up_as_far_as_it_got_without_a_headline(tmp_path: Path) -> None:
-    agent = fails_at(0, says=lambda example_id: str(-example_id))
-    played(tasks(worth, failure_reward=-1.0), agent, results_path=tmp_path)
+    played(WORTH, LOSING, results_path=tmp_path)
     file = tmp_path / "results.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     unsettled = json.dumps({**json.loads(lines[0]), "counted_reward": -1.0}) + "\n"
@@ -285,15 +287,13 @@ def test_a_run_that_was_cut_is_summed_up_as_far_as_it_got_without_a_headline(tmp
 
 
 def test_a_resumed_run_settles_all_its_rows_again(tmp_path: Path) -> None:
-    agent = fails_at(0, says=lambda example_id: str(-example_id))
-    env = tasks(worth, failure_reward=-1.0)
-    whole = played(env, agent, results_path=tmp_path / "whole")
-    first = played(env, agent, results_path=tmp_path / "run", num_examples=2)
+    whole = played(WORTH, LOSING, results_path=tmp_path / "whole")
+    first = played(WORTH, LOSING, results_path=tmp_path / "run", num_examples=2)
     assert counted(first) == [-1.0, -1.0]
-    resumed = played(env, agent, results_path=tmp_path / "run", resume=True)
+    resumed = played(WORTH, LOSING, results_path=tmp_path / "run", resume=True)
     assert counted(resumed) == counted(whole) == [-3.0, -1.0, -2.0, -3.0]
     assert [row["counted_reward"] for row in load_results(tmp_path / "run")["outputs"]] == counted(whole)
-    declared = played(tasks(worth, failure_reward=-8.0), agent, results_path=tmp_path / "run", resume=True)
+    declared = played(tasks(worth, failure_reward=-8.0), LOSING, results_path=tmp_path / "run", resume=True)
     assert counted(declared)[0] == -8.0, "what is declared now"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -28,10 +28,18 @@ TOLD = {SystemExit: "SystemExit", asyncio.CancelledError: "CancelledError"}
 PATIENCE = 60.0
 
 
+def hook(where: str, otherwise: Any = None) -> Any:
+    """Return a method that may have the trouble, and else returns `otherwise`, or the state where that is its name."""
+
+    def method(self: Any, state: State, *_: Any) -> Any:
+        return self.trouble(where, state, state if otherwise == "state" else otherwise)
+
+    method.__name__ = where.replace(" ", "_")
+    return method
+
+
 class Troubled(vf.ToolEnv):
     """Has trouble in one hook, in one example, plainly or after waiting."""
-
-    noted: ClassVar[list[int]]
 
     def __init__(self, where: str, error: type[BaseException], *, is_async: bool, **kwargs: Any) -> None:
         self.where, self.error, self.is_async = where, error, is_async
@@ -42,45 +50,30 @@ class Troubled(vf.ToolEnv):
 
     def trouble(self, where: str, state: State | None, otherwise: Any) -> Any:
         """Return `otherwise`, or raise: plainly, or where it is awaited."""
-        has_trouble = where == self.where and (state is None or state["example_id"] == BAD)
-        if self.is_async:
 
-            async def later() -> Any:
-                await asyncio.sleep(0)
-                if has_trouble:
-                    raise self.error()
-                return otherwise
+        def now() -> Any:
+            if where == self.where and (state is None or state["example_id"] == BAD):
+                raise self.error()
+            return otherwise
 
-            return later()
-        if has_trouble:
-            raise self.error()
-        return otherwise
+        async def later() -> Any:
+            await asyncio.sleep(0)
+            return now()
 
-    def setup_state(self, state: State) -> Any:
-        return self.trouble("setup_state", state, state)
+        return later() if self.is_async else now()
+
+    setup_state = hook("setup_state", "state")
+    prepare = vfgym.setup(hook("setup"))
+    is_enough = vfgym.stop(hook("stop", False))
+    tidy = vfgym.cleanup(hook("cleanup"))
+    bring_up_to_date = vfgym.update(hook("update"))
 
     def apply_action(self, message: Any, state: State) -> Any:
         return self.trouble("apply_action", state, None)
 
-    @vfgym.setup
-    def prepare(self, state: State) -> Any:
-        return self.trouble("setup", state, None)
-
-    @vfgym.stop
-    def is_enough(self, state: State) -> Any:
-        return self.trouble("stop", state, False)
-
     @vfgym.cleanup(priority=10)
     def clean(self, state: State) -> None:
         self.cleaned.append(state["example_id"])
-
-    @vfgym.cleanup
-    def tidy(self, state: State) -> Any:
-        return self.trouble("cleanup", state, None)
-
-    @vfgym.update
-    def bring_up_to_date(self, state: State) -> Any:
-        return self.trouble("update", state, None)
 
     def rewarded(self, state: State) -> Any:
         return self.trouble("reward", state, 1.0)

@@ -350,9 +350,13 @@ class LongTalk(Talk):
         super().__init__(dataset=[{"question": str(number)} for number in range(num_tasks)], max_turns=4)
 
 
-@pytest.mark.parametrize("on_update", ["continue", "finish", "drop"])
-@pytest.mark.parametrize("groups_an_update", [1, 6])
-@pytest.mark.parametrize("max_staleness", [0, 1, 4])
+QUICK = [(0, 1, "drop"), (0, 6, "continue"), (1, 6, "finish"), (4, 1, "continue")]
+OTHERS = sorted({*itertools.product((0, 1, 4), (1, 6), ("continue", "finish", "drop"))} - {*QUICK})
+
+
+@pytest.mark.parametrize(
+    ("max_staleness", "groups_an_update", "on_update"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in OTHERS)]
+)
 async def test_no_group_is_staler_than_was_promised_and_none_is_lost(max_staleness: int, groups_an_update: int, on_update: Any) -> None:
     agent, delivered = Versioned(), []
     groups = vfgym.rollout(

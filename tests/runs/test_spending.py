@@ -40,6 +40,10 @@ def right(completion: Any) -> float:
     return float("7" in completion[-1].content)
 
 
+async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
+    return float(len(await judge(prompt, completion, answer, state)) > 0)
+
+
 def questions(count: int = 20, **kwargs: Any) -> SingleTurnEnv:
     rows = [{"question": f"Is it {number}?"} for number in range(count)]
     return SingleTurnEnv(**{"dataset": rows, "rubric": Rubric(right), **kwargs})
@@ -53,6 +57,12 @@ class Talk(MultiTurnEnv):
 
     def env_response(self, messages: list[Message], state: State) -> list[Message]:
         return [UserMessage("and then?")]
+
+
+class Slow(Talk):
+    async def env_response(self, messages: list[Message], state: State) -> list[Message]:  # type: ignore[override]
+        await asyncio.sleep(60)
+        return []
 
 
 def evaluate(*args: Any, **kwargs: Any) -> GenerateOutputs:
@@ -100,11 +110,6 @@ def test_a_resumed_run_counts_on_and_is_stopped_no_more(server: ModelServer, tmp
 
 
 def test_time_ends_a_run_in_which_no_model_is_asked() -> None:
-    class Slow(Talk):
-        async def env_response(self, messages: list[Message], state: State) -> list[Message]:  # type: ignore[override]
-            await asyncio.sleep(60)
-            return []
-
     results = evaluate(Slow(), lambda observation, info: "go on", limits={"time": 0.05})
     stopped_by = results["metadata"]["stopped_by"]
     assert stopped_by is not None
@@ -122,9 +127,6 @@ def test_errors_end_a_run_and_are_rows() -> None:
 
 
 def test_the_tokens_of_judges_count(server: ModelServer) -> None:
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
-        return float(len(await judge(prompt, completion, answer, state)) > 0)
-
     rubric = JudgeRubric(judged, judge_client=config(server), judge_model="echo")
     before = server.num_requests
     results = evaluate(questions(rubric=rubric), model(server), limits={"requests": 7}, max_concurrent=1)
@@ -175,11 +177,6 @@ def test_a_rollout_that_used_up_its_limit_is_truncated_and_scored(server: ModelS
 
 
 def test_time_of_a_rollout(server: ModelServer) -> None:
-    class Slow(Talk):
-        async def env_response(self, messages: list[Message], state: State) -> list[Message]:  # type: ignore[override]
-            await asyncio.sleep(60)
-            return []
-
     for row in evaluate(Slow(), model(server), limits_each={"time": 0.05})["outputs"]:
         assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
 
@@ -293,9 +290,6 @@ def test_a_limit_on_cost_is_refused_before_anything_is_asked_where_a_price_is_un
 
 
 def test_a_judge_without_a_price_ends_a_run_whose_cost_is_limited(server: ModelServer) -> None:
-    async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: State) -> float:
-        return float(len(await judge(prompt, completion, answer, state)) > 0)
-
     rubric = JudgeRubric(judged, judge_client=config(server), judge_model="judge-1")
     with pytest.raises(ConfigurationError, match="no price for the model judge-1"):
         evaluate(questions(rubric=rubric), model(server), prices=PRICES, limits={"cost": 1})
