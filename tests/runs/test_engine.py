@@ -72,6 +72,7 @@ def engine_of(player: Any, **options: Any) -> Engine:
 
 async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_ahead() -> None:
     played: list[int] = []
+    before = asyncio.all_tasks()
     finished: AsyncIterator[GroupJob] = engine_of(Numbers(played)).finished(endless(), num_workers=3, most_waiting=2)
     taken = []
     async for group in finished:
@@ -84,6 +85,7 @@ async def test_groups_without_end_are_given_as_they_finish_and_nobody_plays_far_
             break
     await finished.aclose()  # type: ignore[attr-defined]
     assert sorted(taken) == list(range(20))
+    assert asyncio.all_tasks() == before
     so_far = len(played)
     for _ in range(50):
         await asyncio.sleep(0)
@@ -134,6 +136,10 @@ async def scored(env: SingleTurnEnv, size: int = 3, failure: Exception | None = 
     return done
 
 
+def share(completions: Any) -> list[float]:
+    return [1.0 / len(completions)] * len(completions)
+
+
 def number_of(completion: Any) -> float:
     return float(completion[-1]["content"])
 
@@ -172,9 +178,26 @@ async def test_what_breaks_a_rollout_off_is_its_own_unless_the_run_is_strict(cap
     (group,) = await scored(env, failure=ModelError("it refuses"))
     assert [each.failure is None for each in group.played] == [False, True, True]
     assert [each.state["advantage"] for each in group.played[1:]] == [-0.5, 0.5]
+    (group,) = await scored(SingleTurnEnv(ROWS, rubric=Rubric(share)), failure=ModelError("it refuses"))
+    assert [each.state["reward"] for each in group.played[1:]] == [0.5, 0.5], "it has no part in its group"
     assert "rollout 0 of example 0 failed" in caplog.text
     with pytest.raises(ModelError, match="it refuses"):
         await scored(env, failure=ModelError("it refuses"), strict=True)
+
+
+async def test_a_group_that_cannot_be_scored_keeps_the_reason_beside_those_of_members_that_broke_off(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Unscorable(Rubric):
+        def group_scoring_steps(self, states: list[vfgym.State]) -> Any:
+            raise ZeroDivisionError("a bug of the rubric")
+
+    env = SingleTurnEnv(ROWS, rubric=Unscorable(number_of))
+    (group,) = await scored(env, failure=ModelError("it refuses"))
+    assert [type(each.failure) for each in group.played] == [ModelError, ZeroDivisionError, ZeroDivisionError]
+    assert "scoring the rollouts of example 0 failed" in caplog.text
+    with pytest.raises(ZeroDivisionError, match="a bug of the rubric"):
+        await scored(env, strict=True)
 
 
 async def test_members_of_different_environments_are_not_compared() -> None:

@@ -304,50 +304,6 @@ def longest(completions: list[Any]) -> list[float]:
     return [float(length == max(lengths)) for length in lengths]
 
 
-def test_a_member_that_broke_has_no_part_in_its_group() -> None:
-    class Fragile(Sums):
-        def setup_state(self, state: State) -> Any:
-            state["number"] = next(numbers)
-            if state["number"] == 1:
-                raise RuntimeError("broken")
-
-    numbers = iter(range(10))
-    sizes: list[int] = []
-
-    def share(completions: list[Any]) -> list[float]:
-        sizes.append(len(completions))
-        return [1.0 / len(completions)] * len(completions)
-
-    rows = evaluate(Fragile(size=1, rubric=Rubric(share)), say, rollouts_per_example=3, max_concurrent=1)["outputs"]
-    assert sizes == [2]
-    assert [(row["reward"], row["error"] is None) for row in rows] == [(0.5, True), (0.0, False), (0.5, True)]
-
-
-def test_a_group_that_cannot_be_scored_is_recorded_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
-    """For each of its rollouts that was played; one that broke off keeps its own."""
-
-    class Unscorable(Rubric):
-        def group_scoring_steps(self, states: list[State]) -> Any:
-            raise ZeroDivisionError("a bug of the rubric")
-
-    def ranks(states: list[State]) -> list[float]:
-        return [0.0] * len(states)
-
-    def agent(observation: list[Message], info: dict[str, Any]) -> str:
-        if not asked:
-            asked.append(1)
-            raise KeyError("a bug of the agent")
-        return "yes"
-
-    asked: list[int] = []
-    results = evaluate(Sums(size=2, rubric=Unscorable(ranks)), agent, rollouts_per_example=2, max_concurrent=1)
-    assert keys_of(results) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [str(row["error"]).count("a bug of the rubric") > 0 for row in results["outputs"]] == [False, True, True, True]
-    assert "a bug of the agent" in str(results["outputs"][0]["error"])
-    assert "scoring the rollouts of example 1 failed" in caplog.text
-    assert results["metadata"]["avg_error"] == 1.0
-
-
 def test_a_group_whose_first_rollout_cannot_begin_is_scored_by_the_environment_that_played_it() -> None:
     """Not by the first of the joined environments, whose functions would measure other tasks."""
 

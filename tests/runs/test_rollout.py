@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 
 import vfgym
@@ -94,21 +92,10 @@ async def test_the_same_seed_gives_the_same_groups_whatever_the_order_of_answers
     assert len({str(group) for group in played[0]}) > 1
 
 
-async def test_what_agents_spawn_is_what_follows_on_the_rollouts_before() -> None:
-    """Rollout k has the (k + 1)th child of the generator that the episodes of its group begin with, which goes on alike in all."""
-    children: list[np.random.Generator] = []
-    drawn = []
-
-    class Spawns:
-        def for_episode(self, env: Any) -> Any:
-            rng = env.unwrapped.np_random
-            if not children:
-                children.extend(copy.deepcopy(rng).spawn(4))
-            drawn.append((rng.spawn(1)[0].random(), rng.random()))
-            return lambda observation, info: "0"
-
-    await take(1, quiz(), Spawns(), example_ids=[0], group_size=4, max_concurrent=1)
-    assert drawn == [(child.random(), drawn[0][1]) for child in children]
+async def test_agents_have_random_numbers_of_their_own_in_each_rollout() -> None:
+    [group] = await take(1, "gymnasium/CartPole-v1", "random", example_ids=[7], group_size=6)
+    assert len({str(state["prompt"]) for state in group.states}) == 1
+    assert len({str(state["completion"]) for state in group.states}) > 1
 
 
 def shortest(completions: list[Any]) -> list[float]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from types import NoneType
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
 from tests.environments import Talk
@@ -21,7 +23,7 @@ from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example
 from vfgym.runs.replicas import Replica
-from vfgym.runs.step_player import StepPlayer, StepPlayerConfig, ask_in_time
+from vfgym.runs.step_player import StepPlayer, StepPlayerConfig, _pass_over_children, ask_in_time
 
 ROWS = [{"question": "What next?"}, {"question": "And then?"}]
 
@@ -159,3 +161,12 @@ async def test_an_answer_is_awaited_until_its_deadline() -> None:
     assert await bridge(ask_in_time, at_once, [], {}, time.monotonic() + 600) == "said"
     assert await bridge(ask_in_time, at_once, [], {}, None) == "said"
     assert await bridge(ask_in_time, Answers("plain"), [], {}, 0.0) == "plain"
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_member_spawns_what_follows_on_those_before_and_goes_on_as_they_do(number: int) -> None:
+    for parent in (np.random.default_rng(5), np.random.default_rng(5).spawn(2)[1]):
+        twin = copy.deepcopy(parent)
+        _pass_over_children(twin, number)
+        assert twin.spawn(1)[0].random() == parent.spawn(number + 1)[-1].random()
+        assert twin.random() == parent.random()
