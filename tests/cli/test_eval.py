@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
-import os
-import pty
 import re
-import select
 import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -214,28 +209,6 @@ def test_a_place_where_nobody_answers_is_told_before_anything_is_played(url: str
 # Models
 
 
-@pytest.mark.parametrize(
-    ("where", "path"),
-    [
-        (["--base-url", "{openai}"], "/v1/chat/completions"),
-        (["--base-url", "{openai}", "--client-type", "openai_responses"], "/v1/responses"),
-        (["--base-url", "{openai}", "--client-type", "openai_completions"], "/v1/completions"),
-        (["--provider", "anthropic", "--base-url", "{anthropic}"], "/v1/messages"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value),
-)
-def test_a_model_plays_through_every_api(server: ModelServer, where: Sequence[str], path: str) -> None:
-    place = [each.format(openai=server.openai_url, anthropic=server.url) for each in where]
-    done = run_eval(DATASET, "--model", "knows", *place, "-n", "3", "--no-save", "-S", '{"max_tokens": 200, "temperature": 0.25}')
-    assert rewards(done.stdout) == {"knows": 1.0}
-    assert table(done.stdout)["knows"]["failed"] == "0/3"
-    assert {request.path for request in server.requests} == {path}
-    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
-    for request in server.requests:
-        assert request.body["temperature"] == 0.25
-        assert [request.body[name] for name in limits & request.body.keys()] == [200]
-
-
 def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path) -> None:
     """In the table, on disk, and where runs are gone on with."""
     with ModelServer({"random": knows}) as server:
@@ -338,34 +311,6 @@ def test_by_hand_one_question_is_asked_after_the_other_and_the_end_is_shown() ->
 # Ctrl-C, on programs
 
 
-def on_terminal(*arguments: str, keys: Sequence[str]) -> tuple[int, str]:
-    """Run a command on a terminal of its own, press keys at each prompt, and return its exit code and all that was shown."""
-    master, slave = pty.openpty()
-    with subprocess.Popen(program(*arguments), preexec_fn=functools.partial(os.login_tty, slave)) as process:
-        os.close(slave)
-        shown, waiting = "", list(keys)
-        with contextlib.suppress(OSError):  # the other end is closed
-            while select.select([master], [], [], SECONDS)[0]:
-                shown += os.read(master, 4096).decode()
-                if shown.endswith("> ") and waiting:
-                    os.write(master, waiting.pop(0).encode())
-        os.close(master)  # hangs up on a command that still waits
-        return process.wait(SECONDS), shown
-
-
-@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["Ctrl-C", "Ctrl-D"])
-def test_ctrl_c_or_ctrl_d_of_a_human_stops_an_evaluation_and_keeps_what_is_finished(key: str, directory: Path) -> None:
-    exit_code, shown = on_terminal("eval", GAME, "--agent", "human", "-n", "3", "--env-args", HOLE, keys=["down\n", "right\n", key])
-    assert exit_code == 130
-    assert "Traceback" not in shown
-    assert not re.search(r"\b\d/3\b", shown), "no progress is drawn over the conversation"
-    (path,) = run_directories(directory)
-    assert f"stopped: what was finished is in {path.relative_to(directory)}" in shown.replace("\r\n", "")
-    (row,) = load_results(path)["outputs"]
-    assert [message["content"] for message in row["completion"] if message["role"] == "assistant"] == ["down", "right"]
-    assert row["error"] is None
-
-
 def test_ctrl_c_stops_a_run_that_waits_for_a_model(directory: Path) -> None:
     waits = threading.Event()
 
@@ -406,33 +351,3 @@ def test_the_run_that_is_given_or_the_newest_unfinished_one_is_gone_on_with(dire
         assert len(rows.read_bytes().splitlines()) == 5
     assert "there is no unfinished run to resume with these settings, a new one begins" in run_eval(*arguments, "--resume").stdout
     assert len(run_directories(directory)) == 2
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"num_examples": 4}, "num_examples is 5, and 4 are asked for: ask for at least as many"),
-        ({"seed": 1}, "seed is 0, not 1"),
-        ({"rollouts_per_example": 2}, "rollouts_per_example is 1, not 2"),
-        ({"env_args": {"num_eval_examples": 9}}, "env_args is"),
-        ({"limits_each": {"turns": 3}}, "limits_each is"),
-        ({"shard": "0/2"}, "shard is"),
-        ({}, None),
-    ],
-)
-def test_an_unfinished_run_of_other_settings_is_named_with_the_reason(
-    changed: dict[str, Any], reason: str | None, directory: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def evaluate(*, resume: bool = False, **fields: Any) -> None:
-        command = replace(NOTHING, output_dir=Path("outputs"), resume=resume)
-        run_evaluations([EvalFields(env_id=DATASET, agents=["oracle"], **{"num_examples": 5, **fields})], command)
-
-    evaluate()
-    (path,) = run_directories(directory)
-    rows = path / "results.jsonl"
-    rows.write_bytes(rows.read_bytes()[:-100])
-    evaluate(resume=True, **changed)
-    named = f"{path.relative_to(directory)}, with 4 of 5 rollouts done, is not resumed: its {reason}"
-    assert (named in caplog.text) is (reason is not None)
-    assert ("a new one begins" in capsys.readouterr().out) is (reason is not None)
-    assert len(run_directories(directory)) == (1 if reason is None else 2)

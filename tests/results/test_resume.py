@@ -29,6 +29,7 @@ from vfgym.messages import (
 )
 from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, Slot, find_incomplete, load_results
 from vfgym.results.metadata import version_info
+from vfgym.results.resume import find_differing_setting
 
 ROWS = [{"question": f"{i} + 1?", "answer": str(i + 1), "info": {"number": i}} for i in range(6)]
 
@@ -148,11 +149,13 @@ def test_rows_follow_their_tasks_when_the_data_set_is_reordered(tmp_path: Path, 
 def test_equal_tasks_keep_their_number(tmp_path: Path) -> None:
     rows = [ROWS[0], ROWS[1], ROWS[0], ROWS[0]]
     run(tmp_path, rows)
+    before = stored(tmp_path)
     cut(tmp_path, lambda number: number not in (0, 4))  # one rollout of the first, one of the third
     agent = Counting()
     results = run(tmp_path, rows, agent)
     assert agent.asked == {"0 + 1?": 2}
     assert keys_of(results["outputs"]) == keys_of(stored(tmp_path)) == [(i, n) for i in range(4) for n in range(2)]
+    assert [row == old for row, old in zip(stored(tmp_path), before, strict=True)] == [number not in (0, 4) for number in range(8)]
     agent = Counting()
     run(tmp_path, [rows[1], rows[0], rows[2], rows[3]], agent)
     assert not agent.asked
@@ -173,17 +176,6 @@ def test_a_task_that_changed_is_played_and_its_old_rows_are_put_aside(tmp_path: 
     run(tmp_path, [*ROWS[1:5], rows[5], ROWS[5]], agent)
     assert agent.asked == {"5 + 1?": 4}
     assert (tmp_path / "unmatched.jsonl").read_bytes() == b"".join([*before[-2:], *before[:2]])
-
-
-def test_rows_that_were_put_aside_can_be_put_back(tmp_path: Path) -> None:
-    whole = run(tmp_path)
-    file, aside = tmp_path / "results.jsonl", tmp_path / "unmatched.jsonl"
-    run(tmp_path, [{**row, "info": {}} if i else row for i, row in enumerate(ROWS)])
-    file.write_bytes(file.read_bytes() + aside.read_bytes())
-    agent = Counting()
-    assert without_times(run(tmp_path, agent=agent)["outputs"]) == without_times(whole["outputs"])
-    assert not agent.asked
-    assert len(aside.read_bytes().splitlines()) == 20
 
 
 def test_a_hook_that_writes_to_its_task_does_not_hide_it(tmp_path: Path) -> None:
@@ -224,6 +216,22 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path, chang
         run(tmp_path, **changes)
     assert str(tmp_path) in str(caught.value)
     assert ((tmp_path / "results.jsonl").read_bytes(), (tmp_path / "metadata.json").read_bytes()) == before
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "differs"),
+    [
+        ({"n": 1, "extra_body": {}}, {}, False),
+        ({}, {"n": 1, "extra_body": {}}, False),
+        ({"n": 1, "extra_body": {}, "temperature": 0.5}, {"temperature": 0.5}, False),
+        (None, {"extra_body": {}}, False),
+        ({"n": 2, "extra_body": {}}, {}, True),
+        ({"n": 1, "extra_body": {"top_k": 5}}, {}, True),
+        ({"temperature": 0.5}, {}, True),
+    ],
+)
+def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothing(theirs: Any, own: Any, differs: bool) -> None:
+    assert (find_differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
 
 
 def test_environment_arguments_must_agree_in_what_they_say(tmp_path: Path) -> None:

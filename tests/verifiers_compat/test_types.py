@@ -13,7 +13,6 @@ import pytest
 
 import verifiers_compat as vf
 from tests.verifiers_compat.models import Model
-from vfgym.results.resume import find_differing_setting
 
 CALL = {"id": "c1", "name": "look", "arguments": '{"at": 1}'}
 TOKENS = {name: [1] for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "completion_logprobs")}
@@ -246,22 +245,6 @@ def test_names_that_are_left_out_say_why() -> None:
 
 
 # Settings of runs
-
-
-@pytest.mark.parametrize(
-    ("theirs", "own", "differs"),
-    [
-        ({"n": 1, "extra_body": {}}, {}, False),
-        ({}, {"n": 1, "extra_body": {}}, False),
-        ({"n": 1, "extra_body": {}, "temperature": 0.5}, {"temperature": 0.5}, False),
-        (None, {"extra_body": {}}, False),
-        ({"n": 2, "extra_body": {}}, {}, True),
-        ({"n": 1, "extra_body": {"top_k": 5}}, {}, True),
-        ({"temperature": 0.5}, {}, True),
-    ],
-)
-def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothing(theirs: Any, own: Any, differs: bool) -> None:
-    assert (find_differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
 
 
 def look(at: int) -> str:
