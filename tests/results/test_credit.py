@@ -104,13 +104,24 @@ def test_choices() -> None:
             check_choices(credit, 1, advantage)
     for gamma in (0, 0.5, 1.0):
         check_choices("to_go", gamma, None)
-    for arguments in (("steps", 1.0, None), ("step", 1.0, "mean"), ("step", 0.0, None), ("to_go", math.nan, None), ("to_go", "1", None)):
-        with pytest.raises(ConfigurationError):
-            check_choices(*arguments)  # type: ignore[arg-type]
     check_failures("drop")
     check_failures("least")
-    with pytest.raises(ConfigurationError, match=r"failures must be one of 'drop', 'least'; got 'leest'\. Did you mean"):
-        check_failures("leest")
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "message"),
+    [
+        (check_choices, ("retrun", 1.0, None), "credit must be one of .* Did you mean `return`"),
+        (check_choices, ("step", 1.0, "mean"), "advantage must be one of"),
+        (check_choices, ("step", 0.0, None), 'goes with credit="to_go" alone'),
+        *((check_choices, ("to_go", gamma, None), "from 0 to 1, got") for gamma in (math.nan, "1", True, 1.5)),
+        (check_failures, ("dorp",), r"failures must be one of 'drop', 'least'; got 'dorp'\. Did you mean `drop`"),
+        (check_failures, (None,), "failures must be one of"),
+    ],
+)
+def test_choices_that_there_are_not_are_refused(check: Any, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        check(*arguments)
 
 
 @pytest.mark.parametrize("ending", Ending)

@@ -21,7 +21,7 @@ from vfgym import EnvGroup, Response, Rubric, SingleTurnEnv, Usage, blocking, cl
 from vfgym.agents import ScriptedAgent
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message
-from vfgym.results import GenerateOutputs, RolloutOutput, load_results
+from vfgym.results import GenerateOutputs, ResultsError, RolloutOutput, load_results
 from vfgym.runs import Progress, aevaluate
 from vfgym.runs import evaluate as shown_evaluate
 from vfgym.state import State
@@ -331,6 +331,12 @@ def test_results_are_saved_below_outputs_by_default(tmp_path: Path, monkeypatch:
     assert path.parent == Path("outputs/evals/me--sums--agent=say")
     assert len(load_results(path)["outputs"]) == 12
     assert evaluate(Sums(), say)["metadata"]["path_to_save"] is None
+
+
+def test_a_run_goes_on_with_results_that_are_there_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    evaluate(Sums(), say, results_path=tmp_path)
+    with pytest.raises(ResultsError, match="holds the results of another run already"):
+        evaluate(Sums(), say, results_path=tmp_path)
 
 
 def test_progress_is_told_row_by_row() -> None:

@@ -12,10 +12,9 @@ import pytest
 
 import vfgym.results
 from vfgym import Client, JudgeRubric, Response, Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
-from vfgym.cli.score import score_run
 from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs
-from vfgym.results.files import METADATA, ROWS
+from vfgym.results.files import METADATA, ROWS, write_results
 from vfgym.wrappers.games.turns import game_reward
 
 TASKS = [{"question": f"{n} + {n}?", "answer": str(2 * n), "hardness": n % 3} for n in range(6)]
@@ -216,41 +215,14 @@ def test_wrong_arguments_are_named(run: Any, rubric: Any, text: str) -> None:
         vfgym.results.score(run, rubric)
 
 
-RUBRICS_FILE = """
-from vfgym import Rubric
-
-def exact(completion, answer):
-    return float(completion[-1].content == answer)
-
-strict = Rubric(exact)
-number = 7
-
-def make():
-    return Rubric(exact)
-
-class Needy(Rubric):
-    def __init__(self, limit):
-        super().__init__()
-"""
-
-
-@pytest.fixture
-def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "rubrics_to_score_with.py").write_text(RUBRICS_FILE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    return "rubrics_to_score_with"
-
-
-def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path, rubrics: str) -> None:
+def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path) -> None:
     """Its rows and new ones would have been scored by different rubrics."""
     played(single(Rubric(length)), results_path=tmp_path / "run", num_examples=3)
-    score_run(tmp_path / "run", f"{rubrics}:strict", tmp_path / "out", as_json=True)
-    (path,) = (tmp_path / "out").glob("evals/*/*")
-    before = (path / ROWS).read_bytes()
+    write_results(tmp_path / "out", vfgym.results.score(tmp_path / "run", Rubric(exact)))
+    before = (tmp_path / "out" / ROWS).read_bytes()
     with pytest.raises(ConfigurationError, match="its scored_again is True"):
-        played(single(Rubric(length)), results_path=path, resume=True)
-    assert (path / ROWS).read_bytes() == before
+        played(single(Rubric(length)), results_path=tmp_path / "out", resume=True)
+    assert (tmp_path / "out" / ROWS).read_bytes() == before
 
 
 class Scripted(Client):
