@@ -16,10 +16,11 @@ import pytest
 
 import vfgym
 from vfgym import EnvGroup, Rubric, SingleTurnEnv, evaluate
+from vfgym.endings import Ending
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.messages import Message
 from vfgym.results import GenerateOutputs, ResultsError, load_results, rollout_output, summarize
-from vfgym.results.counting import settle
+from vfgym.results.counting import Tally, count_rewards, counted_reward, is_failed, settle
 from vfgym.state import State
 from vfgym.wrappers.gymnasium.game import GymnasiumGame
 
@@ -338,3 +339,31 @@ def test_settled_rows_stay_as_they_are(caplog: pytest.LogCaptureFixture) -> None
         settle(rows)
     assert [row["counted_reward"] for row in rows] == [-2.0, None, -2.0]
     assert caplog.records == []
+
+
+def ended(ending: Ending, reward: float, declared: float | None = -1.0, env: Any = None) -> dict[str, Any]:
+    number = counted_reward(ending, reward, declared)
+    return {"ending": ending, "reward": reward, "counted_reward": number, "failure_reward": declared, "info": {"env_id": env}}
+
+
+def test_a_tally_counts_rows_as_they_come() -> None:
+    """Those that were cut or failed count with the lowest reward of their own environment, and those that are missing not at all."""
+    rows = [
+        *(
+            ended(Ending.TERMINATED, 1.0, env="a"),
+            ended(Ending.POLICY_FAILED, 5.0, env="a"),
+            ended(Ending.INFRASTRUCTURE_FAILED, 9.0, env="a"),
+        ),
+        *(ended(Ending.TRUNCATED, -3.0, env="a"), ended(Ending.CUT, -7.0, env=["b", "c"]), ended(Ending.TERMINATED, -9.0, env=["b"])),
+    ]
+    tally, found = Tally(), []
+    for row in rows:
+        tally.add(row)
+        found.append((tally.mean, tally.num_failed, tally.num_missing))
+    means = [1.0, (1.0 - 1.0) / 2, 0.0, (1.0 - 3.0 - 3.0) / 3, (1.0 - 3.0 - 3.0 - 7.0) / 4, (1.0 - 3.0 - 3.0 - 7.0 - 9.0) / 5]
+    assert found == [*zip(means, [0, 1, 2, 2, 2, 2], [0, 0, 1, 1, 1, 1], strict=True)]
+    assert count_rewards(rows) == [1.0, -3.0, None, -3.0, -7.0, -9.0]
+    assert count_rewards(rows, missing_failed=True)[2] == -3.0
+    assert [is_failed(row) for row in rows] == [False, True, True, False, False, False]
+    assert Tally(rows, of="reward").mean == sum(row["reward"] for row in rows) / 6
+    assert [Tally(each).mean for each in ([], [rows[2]], [rows[0], ended(Ending.CUT, 0.0, None)])] == [0.0, None, None]
