@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import openai
 import pytest
 
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import right
 from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.model_server import ModelRequest, ModelServer, RequestRefused
+from vfgym.model_server import ModelRequest, ModelServer
 from vfgym.results import load_results
 from vfgym.state import State
 
