@@ -64,9 +64,12 @@ def test_what_is_no_frame_is_refused(frame: Any) -> None:
 
 
 @pytest.mark.parametrize(("options", "name"), [({"detail": "best"}, "detail"), ({"scale": 0}, "scale"), ({"scale": 1.5}, "scale")])
-def test_options_out_of_range_are_refused(options: dict[str, Any], name: str) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match=name):
         image_part(FRAME, **options)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingExtra, match=r"vfgym\[images\]"):
+        image_part(FRAME)
 
 
 def png(mode: str) -> str:
@@ -145,9 +148,3 @@ def test_stacked_frames_stand_side_by_side_in_their_order(shape: tuple[int, ...]
         assert np.array_equal(frame[:, number * 24 : number * 24 + 20], each)
     assert (frame[:, 20:24] == 255).all()
     image_part(frame)
-
-
-def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(MissingExtra, match=r"vfgym\[images\]"):
-        image_part(FRAME)

@@ -20,18 +20,6 @@ from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games.turn_based import Player
 
 
-@pytest.mark.parametrize("opponents", ["random", vfgym.ScriptedAgent(["1", "2", "3", "1", "2", "3"])], ids=["random", "scripted"])
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
-def test_the_opponents_of_a_copy_play_on_as_those_of_the_original(opponents: Any, copied: Any) -> None:
-    for seed in range(8):
-        env = NimEnv(sticks=30, opponents=opponents)
-        env.reset(seed=seed)
-        env.step("1")
-        twin = copied(env)
-        for _ in range(3):
-            assert twin.step("1")[0] == env.step("1")[0]
-
-
 class Sampling:
     """Answers with samples of its seat's action space."""
 

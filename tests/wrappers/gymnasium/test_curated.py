@@ -66,6 +66,9 @@ def test_all_that_a_player_needs_is_told_in_plain_words(game_id: str) -> None:
     env = made(game_id)
     found = describe(env)
     assert curated_prompt(type(env.unwrapped)) is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert vfgym.to_chat(game_id).prompt_problems == ()
     assert found.prompts_version == gymnasium_prompts()["version"]
     # Taxi's map is drawn with bars.
     texts = [re.sub(r"(?m)^    [|+].*\n?", "", text) for text in (found.rules, found.about_actions, found.about_observations, found.legend)]

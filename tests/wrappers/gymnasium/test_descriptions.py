@@ -47,20 +47,6 @@ class Documented(Game):
     """
 
 
-class Vectors(Game):
-    """Two wheels.
-
-    ## Action Space
-    | Num | Action | Unit |
-    |-----|--------|------|
-    | 0   | left wheel | m/s |
-    | 1   | right wheel | m/s |
-    """
-
-    action_space = MultiDiscrete([3, 3])
-    observation_space = Box(-1, 1, (2,))
-
-
 def test_a_docstring_without_headings_is_the_rules_up_to_its_arguments() -> None:
     rules = "Guess a number.\n\nYou win if you hit it."
     assert describe(Game()) == Description()
@@ -143,8 +129,6 @@ def test_names_of_observations_and_actions_of_an_environment_documented_like_gym
         action_names=("wait", "go out"),
         observation_labels=("dry", "wet", "unknown"),
     )
-    found = describe(Vectors())
-    assert (found.action_labels, found.about_actions) == ((), "Num, Action, Unit\n0, left wheel, m/s\n1, right wheel, m/s")
     for space in (Discrete(3), Box(-1, 1, (2,)), MultiDiscrete([2, 2])):
         env = Documented()
         env.action_space = space

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import gymnasium as gym
@@ -170,19 +169,6 @@ def test_images_are_followed_by_what_is_told() -> None:
     image, text = env.step("0").observation[-1].content
     assert (image["type"], text) == ("image_url", {"type": "text", "text": "Reward: 1"})
     env.close()
-
-
-@pytest.mark.parametrize("history", [0, 1])
-def test_a_limited_history_keeps_what_is_told_of_the_last_move(history: int) -> None:
-    assert replies("CliffWalking-v1", "up", "right", "down", history=history, show=ALL)[-1].count("Reward: -100") == 1
-
-
-def test_wrapped_ids_take_it() -> None:
-    env: Any = gym.make("gymnasium/CliffWalking-v1", show=[], disable_env_checker=True)
-    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()), disable_env_checker=True).unwrapped.show == ()
-    env.reset(seed=0)
-    assert "Reward" not in env.step("right")[0][-1].content
-    assert json.loads(env.spec.to_json())["kwargs"]["show"] == []
 
 
 @pytest.mark.parametrize(

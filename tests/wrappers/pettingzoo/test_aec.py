@@ -14,6 +14,7 @@ import pytest
 
 import vfgym
 from tests.environments import Talk
+from tests.wrappers.gymnasium.toys import Toy
 from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, cut_off, factory
 from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded
 from vfgym.messages import AssistantMessage, Response, ResponseTokens, UserMessage
@@ -40,9 +41,13 @@ def test_of_the_options_of_a_reset_those_that_are_known_are_handed_on() -> None:
     aec.step("banana")  # a limit of the chat environment truncates those who are still in the game
     assert aec.terminations == {"player_0": True, "player_1": False, "player_2": False}
     assert aec.truncations == {"player_0": False, "player_1": True, "player_2": True}
-    solo: Any = to_pettingzoo(vfgym.to_chat("CartPole-v1"))
+    closed: list[bool] = []
+    solo: Any = to_pettingzoo(vfgym.to_chat(lambda: Toy(close=lambda: closed.append(True))))
     solo.reset(seed=0, options={"example_id": 7, "options": 1})
     assert solo.infos["player_0"]["example_id"] == 7
+    looked_at = len(closed)
+    solo.close()
+    assert len(closed) == looked_at + 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +182,7 @@ def test_a_chat_environment_becomes_an_environment_of_one_agent(capsys: pytest.C
 
     env = make("human")
     env.reset(seed=0)
-    assert env.agents == ["player_0"]
+    assert (env.agents, env.metadata["is_parallelizable"], chat_aec("rps_v2").metadata["is_parallelizable"]) == (["player_0"], True, False)
     conversation, *_ = env.last()
     assert conversation[-1].role == "user"
     env.step("2")

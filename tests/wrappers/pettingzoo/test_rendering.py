@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -111,21 +110,3 @@ def test_names_and_what_is_said_of_observations_are_taken_from_the_documentation
     told = table.rules("left")
     assert "Actions: 0 (wait), 1 (shoot)." in told
     assert "Observations:\nWhere the other one stands, and the wind in nine places." in told
-
-
-def test_a_module_with_a_title_documents_a_class_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As MPE2's modules do, which are written like PettingZoo's own."""
-    text = """
-# Duel in the Fog
-
-| Import | `from duels import duel_v0` |
-|--------|-----------------------------|
-| Agents | `[left, right]`             |
-
-Nobody sees anything. Agent and adversary action space: `[no_action, shoot]`
-"""
-    monkeypatch.setattr(sys.modules[__name__], "__doc__", text)
-    told = PettingZooGame(lambda: Undocumented(Discrete(3))).rules("left")
-    assert told.startswith("You are playing Duel in the Fog.\n\nNobody sees anything.")
-    assert "Actions: 0 (no_action), 1 (shoot)." in told
-    assert PettingZooGame(lambda: Duel(Discrete(3))).rules("left").startswith("You are playing duel_v0.\n\nTwo players look")
