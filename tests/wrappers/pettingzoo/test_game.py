@@ -284,11 +284,11 @@ def test_a_mask_in_the_observation_is_told_as_a_list_of_moves() -> None:
 def test_hands_that_are_dealt_anew_are_shown() -> None:
     table, shown = opened("leduc_holdem_v4"), set()
     for seed in range(8):
-        table.observe("player_1")
-        table.resample_hidden("player_0", np.random.default_rng(seed))
-        card = table.env.unwrapped.env.game.players[1].hand.get_index()
-        assert f"Your card: {card[1].replace('T', '10')}" in table.observe("player_1")
-        assert same(table.native_observations["player_1"], table.env.observe("player_1"))
+        table.observe("player_0")
+        table.resample_hidden("player_1", np.random.default_rng(seed))
+        card = table.env.unwrapped.env.game.players[0].hand.get_index()
+        assert f"Your card: {card[1].replace('T', '10')}" in table.observe("player_0")
+        assert same(table.native_observations["player_0"], table.env.observe("player_0"))
         shown.add(card)
     assert len(shown) > 1
 
