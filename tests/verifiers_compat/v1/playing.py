@@ -76,6 +76,28 @@ def command(program: str, **options: Any) -> dict[str, Any]:
     return {"command": ["python3", "agent.py"], "sandbox": OFFLINE, "files": {"agent.py": LIBRARY + program}, **options}
 
 
+def noting(log: list[Any], name: str, value: Any = None) -> Any:
+    """Return a handler that notes its name, and returns a value."""
+
+    def handler(task: Any, state: Any) -> Any:
+        log.append(name)
+        return value
+
+    handler.__name__ = name
+    return handler
+
+
+def noting_groups(log: list[Any], name: str, value: Any = None) -> Any:
+    """Return a handler of groups that notes its name and how many rollouts there are, and gives each of them a value."""
+
+    def handler(tasks: Any, states: Any) -> Any:
+        log.append((name, len(states)))
+        return [value] * len(states)
+
+    handler.__name__ = name
+    return handler
+
+
 def best(tasks: Any, states: Any) -> list[float]:
     """Give each rollout of a group the same."""
     return [1.0] * len(states)

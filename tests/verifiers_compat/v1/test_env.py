@@ -10,7 +10,7 @@ import verifiers_compat as vf0
 import verifiers_compat.v1 as vf
 from tests.models import InOrder, Recording, calling
 from tests.verifiers_compat.models import roles
-from tests.verifiers_compat.v1.playing import ROWS, add, best
+from tests.verifiers_compat.v1.playing import ROWS, add, best, noting, noting_groups
 from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 
@@ -123,18 +123,14 @@ async def test_a_repeated_rollout_starts_from_what_the_failed_one_started_from(m
 
 
 async def test_where_scoring_is_switched_off_each_rollout_ends_its_own_group() -> None:
-    left: list[int] = []
-
-    def leave(tasks: Any, states: Any) -> None:
-        left.append(len(states))
-
-    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[best], cleanups=[{"fn": leave, "stage": "group"}]), score_rollouts=False)
+    log: list[Any] = []
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[best], cleanups=[noting_groups(log, "leave")]), score_rollouts=False)
     outputs = await rows_of(env, rollouts_per_example=3, state_columns=["advantage"])
     told = [(row["rollout"], row["reward"], row["metrics"], row["advantage"]) for row in outputs]
-    assert (told, left) == ([(number, 0.0, {}, 0.0) for number in range(3)], [1, 1, 1])
+    assert (told, log) == ([(number, 0.0, {}, 0.0) for number in range(3)], [("leave", 1)] * 3)
     env.set_score_rollouts(True)
     await rows_of(env, rollouts_per_example=3)
-    assert left == [1, 1, 1, 3]
+    assert log[3:] == [("leave", 3)]
 
 
 def test_a_limit_truncates_and_a_failure_ends_an_episode() -> None:
@@ -148,16 +144,13 @@ def test_a_limit_truncates_and_a_failure_ends_an_episode() -> None:
 
 
 def test_an_abandoned_episode_is_cleaned_up() -> None:
-    cleaned: list[str] = []
-
-    def tidy(task: vf.Task, state: vf.State) -> None:
-        cleaned.append(str(task["answer"]))
-
-    env = vf.Env(vf.Taskset(ROWS, cleanups=[tidy]))
+    log: list[str] = []
+    env = vf.Env(vf.Taskset(ROWS, cleanups=[noting(log, "tidy")]))
     env.reset(options={"example_id": 1})
     env.reset(options={"example_id": 2})
+    assert log == ["tidy"]
     env.truncate()
-    assert cleaned == ["2", "4"]
+    assert log == ["tidy", "tidy"]
     env.close()
 
 

@@ -9,16 +9,12 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import Failing
-from tests.verifiers_compat.v1.playing import ROWS, best
+from tests.verifiers_compat.v1.playing import ROWS, best, noting, noting_groups
 from vfgym.testing import ScriptedClient
 
 
 def broken(task: vf.Task, state: vf.State) -> float:
     raise ZeroDivisionError("mine")
-
-
-def fine(task: vf.Task, state: vf.State) -> float:
-    return 1.0
 
 
 async def failing_program(state: vf.State) -> None:
@@ -28,7 +24,7 @@ async def failing_program(state: vf.State) -> None:
 async def test_what_fails_after_the_error_of_a_rollout_is_noted_beside_it(caplog: pytest.LogCaptureFixture) -> None:
     """A metric, a reward, an update and a cleanup handler; those that do not fail are called all the same."""
     caplog.set_level(logging.DEBUG, "verifiers_compat")
-    lists: dict[str, Any] = {"updates": [broken], "rewards": [broken, fine], "cleanups": [broken]}
+    lists: dict[str, Any] = {"updates": [broken], "rewards": [broken, noting([], "fine", 1.0)], "cleanups": [broken]}
     state = await vf.Harness(failing_program, **lists).run({"prompt": "go"})
     assert (state["stop_condition"], state["error"]["error_chain_repr"]) == ("has_error", "ToolError('the first')")
     assert (state["reward"], state["metrics"]) == (1.0, {"fine": 1.0})
@@ -62,13 +58,10 @@ async def test_an_overlong_prompt_is_no_error_so_that_of_a_signal_is_the_first()
 
 async def test_a_signal_of_a_group_that_fails_is_the_error_of_those_that_have_none() -> None:
     """The group is cleaned up all the same."""
-    cleaned: list[int] = []
+    log: list[Any] = []
 
     def ranked(tasks: Any, states: Any) -> list[float]:
         raise ZeroDivisionError("of the group")
-
-    def tidy(tasks: Any, states: Any) -> None:
-        cleaned.append(len(states))
 
     started: list[int] = []
 
@@ -78,12 +71,12 @@ async def test_a_signal_of_a_group_that_fails_is_the_error_of_those_that_have_no
             raise vf.ToolError("the first")
         return {"completion": [{"role": "assistant", "content": "x"}]}
 
-    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[ranked], cleanups=[{"fn": tidy, "stage": "group"}]), vf.Harness(program))
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[ranked], cleanups=[noting_groups(log, "tidy")]), vf.Harness(program))
     rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=3, max_concurrent=1))["outputs"]
     assert sorted(row["error"]["error"] for row in rows) == ["ToolError", "ZeroDivisionError", "ZeroDivisionError"]
     [noted] = [row["metrics_errors"] for row in rows if row["error"]["error"] == "ToolError"]
     assert noted == {"score_group": "ZeroDivisionError('of the group')"}
-    assert cleaned == [3]
+    assert log == [("tidy", 3)]
     with pytest.raises(ZeroDivisionError):
         await env.harness.score_group([vf.Task()], [vf.State.for_task({})])
 

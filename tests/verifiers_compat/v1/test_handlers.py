@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.verifiers_compat.v1.playing import harness
+from tests.verifiers_compat.v1.playing import harness, noting, noting_groups
 from verifiers_compat.v1.bindings import Bindings
 from verifiers_compat.v1.handlers import make_listed, run_all
 from vfgym.errors import ConfigurationError
@@ -34,22 +34,14 @@ async def test_a_failing_cleanup_is_recorded_and_stops_nothing() -> None:
     def a(task: Any, state: Any) -> None:
         raise ZeroDivisionError
 
-    def b(task: Any, state: Any) -> None:
-        log.append("b")
-
-    state = await harness("x", cleanups=[a, b]).run({"prompt": "go"})
-    assert log == ["b"]
-    assert "ZeroDivisionError" in state["cleanup_errors"]["a"]
+    state = await harness("x", cleanups=[a, noting(log, "b")]).run({"prompt": "go"})
+    assert (log, state["cleanup_errors"]["a"]) == (["b"], "ZeroDivisionError()")
 
 
 def test_the_names_of_a_group_make_a_handler_of_groups() -> None:
     """Where it is not marked, and has exactly those."""
 
-    def group(tasks: Any, states: Any) -> list[float]:
-        return [0.0] * len(states)
-
-    def rollout(task: Any, state: Any) -> float:
-        return 0.0
+    group, rollout = noting_groups([], "group", 0.0), noting([], "rollout", 0.0)
 
     def both(tasks: Any, states: Any, task: Any = None) -> float:
         return 0.0

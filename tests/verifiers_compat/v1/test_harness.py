@@ -11,7 +11,7 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.models import Failing, InOrder, Mute, calling
-from tests.verifiers_compat.v1.playing import ROWS, Counter, contents, counting, get, harness
+from tests.verifiers_compat.v1.playing import ROWS, Counter, contents, counting, get, harness, noting, noting_groups
 from vfgym import blocking
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Response, ResponseMessage
@@ -39,14 +39,10 @@ async def test_what_was_cut_is_truncated() -> None:
 
 
 async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:
-    cleaned: list[bool] = []
-
-    def tidy(task: Any, state: Any) -> None:
-        cleaned.append(True)
-
+    log: list[str] = []
     with pytest.raises(ZeroDivisionError):
-        await vf.Harness(client=Failing(ZeroDivisionError()), model="m", cleanups=[tidy]).run({"prompt": "go"})
-    assert cleaned == [True]
+        await vf.Harness(client=Failing(ZeroDivisionError()), model="m", cleanups=[noting(log, "tidy")]).run({"prompt": "go"})
+    assert log == ["tidy"]
     with pytest.raises(ConfigurationError, match="client"):
         await vf.Harness().run({"prompt": "go"})
 
@@ -61,10 +57,7 @@ async def test_a_slow_cleanup_finishes_though_the_run_is_cancelled() -> None:
         await asyncio.sleep(0.05)
         log.append("tidy")
 
-    async def then(task: Any, state: Any) -> None:
-        log.append("then")
-
-    client = Mute()
+    client, then = Mute(), noting(log, "then")
     for awaited in (client.asked, is_cleaning):
         player = vf.Harness(client=client if awaited is client.asked else ScriptedClient(["x"]), model="m", cleanups=[tidy, then])
         run = asyncio.create_task(player.run({"prompt": "go"}))
@@ -76,53 +69,21 @@ async def test_a_slow_cleanup_finishes_though_the_run_is_cancelled() -> None:
     assert log == ["then", "tidy"] * 2
 
 
-class Ordered(vf.Taskset):
-    log: list[str]
-
-    @vf.stop
-    async def is_over(self, task: Any, state: Any) -> bool:
-        self.log.append("stop")
-        return False
-
-    @vf.setup
-    async def prepare(self, task: Any, state: Any) -> None:
-        self.log.append("setup")
-
-    @vf.update
-    async def sync(self, task: Any, state: Any) -> None:
-        self.log.append(f"update {len(state['completion'] or [])}")
-
-    @vf.reward(weight=2.0)
-    async def good(self, task: Any, state: Any) -> float:
-        self.log.append("reward")
-        return 1.0
-
-    @vf.metric
-    async def length(self, task: Any, state: Any) -> float:
-        self.log.append("metric")
-        return 3
-
-    @vf.reward(weight=0.5, stage="group")
-    async def best(self, tasks: Any, states: Any) -> list[float]:
-        self.log.append("group")
-        return [1.0] * len(states)
-
-    @vf.cleanup
-    async def tidy(self, task: Any, state: Any) -> None:
-        self.log.append("cleanup")
-
-    @vf.cleanup(stage="group")
-    async def tidy_group(self, tasks: Any, states: Any) -> None:
-        self.log.append("group cleanup")
-
-
 async def test_everything_happens_in_the_documented_order() -> None:
-    taskset = Ordered([{"question": "?"}], toolsets=[get])
-    taskset.log = []
+    log: list[Any] = []
+
+    def sync(task: Any, state: Any) -> None:
+        log.append(f"update {len(state['completion'] or [])}")
+
+    group = {"fn": noting_groups(log, "best", 1.0), "weight": 0.5}
+    lists: dict[str, Any] = {name: [noting(log, name)] for name in ("stops", "setups", "cleanups")}
+    lists |= {"updates": [sync], "metrics": [noting(log, "length", 3)], "rewards": [{"fn": noting(log, "good", 1.0), "weight": 2.0}, group]}
+    lists["cleanups"] += [noting_groups(log, "tidy")]
+    taskset = vf.Taskset(ROWS[:1], toolsets=[get], **lists)
     client = ScriptedClient([calling(("get", {"key": "a"})), "done"])
-    output = (await vf.Env(taskset).run_group([taskset.dataset_rows()[0]], client, "m"))[0]
-    before = ["stop", "setup", "stop", "stop", "stop"]
-    assert taskset.log == [*before, "update 3", "reward", "metric", "cleanup", "group", "group cleanup"]
+    [output] = await vf.Env(taskset).run_group([taskset.dataset_rows()[0]], client, "m")
+    before = ["stops", "setups", "stops", "stops", "stops"]
+    assert log == [*before, "update 3", "good", "length", "cleanups", ("best", 1), ("tidy", 1)]
     assert (output["stop_condition"], output["reward"]) == ("no_tools", 2.5)
     assert output["metrics"] == {"good": 1.0, "length": 3.0, "best": 1.0}
 

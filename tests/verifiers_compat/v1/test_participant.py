@@ -9,7 +9,7 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.configurations import Deeper, Level, Levels, Other
-from tests.verifiers_compat.v1.playing import add, harness, sub
+from tests.verifiers_compat.v1.playing import add, harness, noting, sub
 from vfgym.errors import ConfigurationError
 
 
@@ -43,21 +43,13 @@ def test_config_type_has_to_be_derived_from_that_of_the_base(wrong: Any) -> None
 
 
 async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
-    seen: list[str] = []
-
-    def handler(name: str) -> Any:
-        def handle(task: Any = None, state: Any = None, tasks: Any = None, states: Any = None) -> Any:
-            seen.append(name)
-            return False if name == "stops" else 1.0
-
-        handle.__name__ = name
-        return handle
-
-    names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups", "teardowns")
-    player = vf.Harness(program=lambda task, state: None, config={name: handler(name) for name in names})
+    log: list[str] = []
+    names = ("stops", "setups", "updates", "metrics", "rewards", "cleanups")
+    handlers = {name: noting(log, name, False if name == "stops" else 1.0) for name in names}
+    player = vf.Harness(program=lambda task, state: None, config={**handlers, "teardowns": lambda: log.append("teardowns")})
     await player.run({"prompt": "?"})
     await player.teardown()
-    assert list(dict.fromkeys(seen)) == list(names)
+    assert list(dict.fromkeys(log)) == [*names, "teardowns"]
     keep = lambda step, state: False  # noqa: E731
     assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep
 
@@ -82,16 +74,12 @@ def test_toolsets_of_any_form_are_added(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_the_handlers_of_a_toolset_that_is_added_run() -> None:
-    seen: list[str] = []
-
-    def look(task: Any, state: Any) -> None:
-        seen.append("looked")
-
+    log: list[str] = []
     player = harness("x")
     await player.run({"prompt": "?"})
-    player.add_toolset(vf.Toolset([add], setups=[look]))
+    player.add_toolset(vf.Toolset([add], setups=[noting(log, "look")]))
     await player.run({"prompt": "?"})
-    assert seen == ["looked"]
+    assert log == ["look"]
 
 
 @pytest.mark.parametrize("kind", ["stop", "setup", "update", "metric", "reward", "advantage", "cleanup"])
