@@ -255,10 +255,11 @@ def look(at: int) -> str:
 def test_older_columns_of_results_are_in_the_order_of_the_outputs() -> None:
     rows = [
         {"reward": 1.0, "answer": "a", "metrics": {"a": 1.0}, "stop_condition": "x"},
-        {"reward": 0.0, "metrics": {"b": 2.0}, "info": {"k": 1}},
+        {"reward": 0.0, "metrics": {"b": 2.0}, "info": {"k": 1}, "prompt": [1]},
     ]
     results = vf.GenerateOutputs(outputs=rows, metadata={"model": "m", "avg_reward": 0.0})
     assert (results["reward"], results.answer, results["task"], results["info"]) == ([1.0, 0.0], ["a", ""], ["default"] * 2, [{}, {"k": 1}])
+    assert results["prompt"] == [None, [1]]
     assert (results["stop_conditions"], results["metrics"]) == (["x", None], {"a": [1.0, 0.0], "b": [0.0, 2.0]})
     assert repr(results) == "<GenerateOutputs: 2 outputs, model='m', avg_reward=0.0>"
     assert vf.GenerateOutputs(outputs=[], metadata={})["metrics"] == {}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
+import vfgym
 from tests.verifiers_compat.environments import ROW, ROWS, four, look, right, single
 from tests.verifiers_compat.models import Model, evaluated, rolled_out
 from vfgym.errors import ConfigurationError
@@ -47,6 +48,9 @@ def test_what_is_said_to_a_group_reaches_its_environments() -> None:
     assert (math.max_seq_len, nested.envs[0].max_seq_len, nested.envs[0].score_rollouts) == (9, 9, True)
     group.set_kwargs(timeout_seconds=2.0, max_total_completion_tokens=9)
     assert [(env.timeout_seconds, env.max_total_completion_tokens) for env in (math, nested.envs[0])] == [(2.0, 9)] * 2
+    own = vfgym.SingleTurnEnv(ROWS)
+    vf.EnvGroup([own], env_names=["own"]).set_kwargs(timeout_seconds=3.0)
+    assert own.timeout_seconds == 3.0
     monitor = vf.Rubric()
     monitor.add_metric(lambda completion: 3.0)
     group.add_rubric(monitor)

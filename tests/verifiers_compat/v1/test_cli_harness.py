@@ -60,6 +60,8 @@ def test_agents_need_a_sandbox(kind: Any) -> None:
     for sandbox in (False, None, "program", [1]):
         with pytest.raises(ValueError, match="CLIHarness"):
             kind(sandbox=sandbox)
+    sandbox = kind().program.sandbox
+    assert (sandbox.command_timeout, sandbox.workdir, sandbox.timeout_minutes) == (900, "/workspace" if kind is vf.RLM else "/app", 120)
     config = {"sandbox": {"command_timeout": 60, "memory_gb": 1, "workdir": "/here"}}
     sandbox = kind(config=config, sandbox={"memory_gb": 3, "environment_vars": {"A": "a"}}).program.sandbox
     assert (sandbox.command_timeout, sandbox.memory_gb, sandbox.workdir, sandbox.timeout_minutes) == (60, 3, "/here", 120)

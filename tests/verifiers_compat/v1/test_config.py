@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_named_with_its_path(given: dict[str, Any], message
 
 
 def test_a_single_string_may_stand_where_a_list_is_meant() -> None:
-    assert vf.SandboxConfig(packages="numpy", setup_commands="make").packages == ["numpy"]
+    assert vf.SandboxConfig(packages="numpy", setup_commands="make", memory_gb=0.5).packages == ["numpy"]
     assert vf.ToolsetConfig(show="add").show == ["add"]
     assert vf.MCPToolConfig(command="serve", args="--fast").args == ["--fast"]
 

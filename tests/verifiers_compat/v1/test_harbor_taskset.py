@@ -70,6 +70,7 @@ def test_times_and_cores_of_tasks_are_what_they_say(tmp_path: Path) -> None:
     assert (row["sandbox"]["command_timeout"], "cpu_cores" in row["sandbox"]) == (1, False)
     [row] = vf.HarborTaskset(task, cpu_cores=3).rows()
     assert row["sandbox"]["cpu_cores"] == 3
+    assert vf.HarborTaskset(task, cpu_cores=0.5).rows()[0]["sandbox"]["cpu_cores"] == 0.5
     (task / "task.toml").write_text("[environment]\ncpus = 4\n")
     [row] = vf.HarborTaskset(task, cpu_cores=3).rows()
     assert row["sandbox"]["cpu_cores"] == 4

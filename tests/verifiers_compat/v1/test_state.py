@@ -73,6 +73,15 @@ def test_a_state_survives_copies_and_pickling() -> None:
         state.finalize()
 
 
+@pytest.mark.parametrize(
+    ("error", "name", "stop"), [(vf.ModelError("x"), "ModelError", "has_error"), (vf.OverlongPromptError("x"), None, "prompt_too_long")]
+)
+def test_an_error_ends_a_state_and_an_overlong_prompt_truncates_it(error: Any, name: str | None, stop: str) -> None:
+    state = vf.State.for_task({})
+    state.record_error(error)
+    assert (state["error"] and state["error"]["error"], state["stop_condition"], state["is_truncated"]) == (name, stop, name is None)
+
+
 def test_what_needs_a_running_rollout_says_so() -> None:
     state = vf.State.for_task({})
     calls: list[Callable[[], Any]] = [

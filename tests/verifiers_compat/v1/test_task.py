@@ -18,7 +18,7 @@ def test_a_frozen_task_has_its_fields_as_messages() -> None:
     task = vf.Task({"prompt": [{"role": "user", "content": "hi", "name": None}]}, answer="42")
     task["more"] = 1
     task |= {"other": 2}
-    assert (task.is_frozen, task.freeze() is task, task.is_frozen) == (False, True, True)
+    assert (task.is_frozen, task.freeze() is task, task.freeze() is task, task.is_frozen) == (False, True, True, True)
     assert task == {"prompt": [{"role": "user", "content": "hi"}], "answer": "42", "more": 1, "other": 2}
 
 

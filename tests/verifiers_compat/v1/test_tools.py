@@ -21,6 +21,7 @@ async def test_the_model_neither_sees_nor_sets_hidden_arguments() -> None:
     for more in ({"key": "mine"}, {"state": {}}):
         [text] = await read_of([toolset], ("secret", {"text": "hi", **more}), task=task)
         assert "unknown argument" in text
+    assert await read_of([toolset], ("secret", {"text": "hi"}), task=task) == ["hi k 42 3 10"]
     definitions: list[Any] = []
 
     def look(state: vf.State) -> None:

@@ -8,6 +8,14 @@ import pytest
 
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.playing import ROWS, Counter, contents, harness
+from vfgym.errors import ConfigurationError
+
+
+def test_what_a_user_cannot_have_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="the user <lambda> asks for nope; it can have state"):
+        vf.User(lambda nope: None)
+    with pytest.raises(ConfigurationError, match="other"):
+        vf.User(reply, bindings={"counter": 1, "other.counter": 2})
 
 
 def reply(transcript: list[Any], counter: Counter) -> Any:

@@ -116,6 +116,7 @@ def test_what_is_not_offered_is_refused() -> None:
     for name, value in {
         "enable_summarization": True,
         "sub_max_completion_tokens": 9,
+        "abort_on_code_timeout": True,
         "sandbox_gpu_count": 1,
         "sandbox_docker_image": "acme/tools:1",
     }.items():

@@ -33,6 +33,7 @@ async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them() -> Non
     ran = await env.run_background_job(state, "cat a.txt", timeout=60, working_dir="/data")
     assert (ran.completed, ran.exit_code, ran.stdout) == (True, 0, "a")
     await env.delete_sandbox(made)
+    assert env.active_sandboxes == set()
     with pytest.raises(SandboxSetupError, match="no"):
         await env.create_sandbox(vf.State(fails=True), CreateSandboxRequest(name="mine"))
     assert len(sandboxes_in_use()) == 1

@@ -129,6 +129,20 @@ async def test_what_fails_is_the_error_of_its_rollout(vf: Any, parts: dict[str, 
     assert sandboxes_in_use() == []
 
 
+async def test_a_task_that_cannot_be_set_up_is_the_error_of_its_rollout(vf: Any) -> None:
+    env = compose(vf)
+
+    async def setup(state: Any) -> None:
+        raise OSError("no disk")
+
+    env.taskset.setup = setup
+    state = await rolled_out(env, "never")
+    assert (type(state["error"]).__name__, "the task could not be set up: OSError('no disk')" in str(state["error"])) == (
+        "SandboxSetupError",
+        True,
+    )
+
+
 @pytest.mark.parametrize(
     ("written", "options", "metrics"),
     [
