@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import verifiers_compat as vf
+from tests.verifiers_compat.models import calling
+from tests.verifiers_compat.v1.playing import add
 from vfgym.testing import ScriptedClient
 
 ROWS = [{"question": f"question {index}", "answer": str(index), "info": {"level": index}} for index in range(3)]
@@ -65,11 +67,6 @@ class Hearing(vf.MultiTurnEnv):
         state["ended_with"] = len(state["completion"])
 
 
-def add(a: int, b: int = 1) -> int:
-    """Add two numbers."""
-    return a + b
-
-
 class Custom(vf.Environment):
     """The documented way to own the whole loop."""
 
@@ -81,20 +78,14 @@ class Custom(vf.Environment):
         return state
 
 
-def calling(name: str, arguments: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "name": name, "arguments": arguments}]}
-
-
-Make = Callable[[vf.Rubric], vf.Environment]
-
-CASES: dict[str, tuple[Make, Sequence[Any]]] = {
+CASES: dict[str, tuple[Callable[[vf.Rubric], vf.Environment], Sequence[Any]]] = {
     "single turn": (lambda rubric: vf.SingleTurnEnv(dataset=ROWS, rubric=rubric), ["1"]),
     "final response": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "end"]),
     "stop condition": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "hush"]),
     "error": (lambda rubric: Hearing(dataset=ROWS, rubric=rubric, max_turns=5), ["a", "break"]),
     "tools": (
         lambda rubric: vf.ToolEnv(tools=[add], dataset=ROWS, rubric=rubric, system_prompt="Use tools."),
-        [calling("add", '{"a": 1}'), calling("add", "not json"), calling("nope", "{}"), "2"],
+        [calling(("add", {"a": 1, "b": 1})), calling(("add", "not json")), calling(("nope", {})), "2"],
     ),
     "own rollout": (lambda rubric: Custom(dataset=ROWS, rubric=rubric), ["1"]),
     "group": (

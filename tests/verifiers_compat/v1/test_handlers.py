@@ -54,9 +54,7 @@ def test_the_names_of_a_group_make_a_handler_of_groups() -> None:
         make_listed({"fn": group, "weight": 0.0}, "metrics", Bindings(None))
 
 
-@vf.reward(weight=2.0, priority=3)
-def marked(task: Any, state: Any) -> float:
-    return 0.0
+marked = vf.reward(weight=2.0, priority=3)(noting([], "marked", 0.0))
 
 
 def test_a_mark_of_another_kind_is_refused_and_changes_win_over_a_mark() -> None:

@@ -19,50 +19,32 @@ CALL = calling(("use", {}))
 ERRORS: list[type[BaseException]] = [SystemExit, asyncio.CancelledError]
 
 
-def trouble(task: vf.Task, error: type[BaseException], *, is_async: bool) -> Any:
-    async def later() -> None:
-        await asyncio.sleep(0)
-        now()
+def made(where: str, error: type[BaseException], *, is_async: bool) -> vf.Env:
+    """Return an environment one part of which has the trouble."""
 
-    def now() -> None:
+    def use(task: vf.Task) -> Any:
+        """Use it."""
         if task["answer"] == BAD:
             raise error
+        return 1.0 if where == "rewards" else None
 
-    return later() if is_async else now()
-
-
-def made(where: str, error: type[BaseException], *, is_async: bool) -> vf.Env:
-    def handler(task: vf.Task, state: vf.State) -> Any:
-        return trouble(task, error, is_async=is_async)
-
-    def measure(task: vf.Task, state: vf.State) -> Any:
-        raised = trouble(task, error, is_async=is_async)
-
-        async def later() -> float:
-            await raised
-            return 1.0
-
-        return later() if is_async else 1.0
-
-    def use(task: Any) -> Any:
+    async def use_later(task: vf.Task) -> Any:
         """Use it."""
-        return trouble(task, error, is_async=is_async)
+        await asyncio.sleep(0)
+        return use(task)
 
-    lists: dict[str, Any] = {}
-    if where in ("setups", "stops", "updates", "cleanups", "user"):
-        lists = {where: handler if where == "user" else [handler]}
-    elif where == "rewards":
-        lists = {"rewards": [measure]}
-    taskset = vf.Taskset(ROWS, toolsets=[use] if where == "tool" else None, **lists)
+    use_later.__name__ = "use"
+    part = use_later if is_async else use
+    taskset = vf.Taskset(ROWS, **({} if where in ("program", "init_group") else {where: part if where == "user" else [part]}))
     if where == "init_group":
 
         async def init_group(task: vf.Task, size: int) -> Any:
             await asyncio.sleep(0)
-            trouble(task, error, is_async=False)
+            use(task)
             return [task] * size, [vf.State.for_task(task) for _ in range(size)]
 
         taskset.init_group = init_group  # type: ignore[method-assign]
-    return vf.Env(taskset, vf.Harness(program=handler) if where == "program" else vf.Harness())
+    return vf.Env(taskset, vf.Harness(program=part) if where == "program" else vf.Harness())
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -81,6 +63,6 @@ async def test_it_is_the_error_of_its_rollout(where: str, error: type[BaseExcept
 async def test_of_a_cleanup_handler_or_a_tool_it_stops_nothing_and_is_told(error: type[BaseException], is_async: bool) -> None:
     rows = (await made("cleanups", error, is_async=is_async).evaluate(ScriptedClient(["x"]), "m"))["outputs"]
     assert [(row["error"], bool(row.get("cleanup_errors"))) for row in rows] == [(None, False), (None, True), (None, False)]
-    rows = (await made("tool", error, is_async=is_async).evaluate(ScriptedClient([CALL, "x"]), "m"))["outputs"]
+    rows = (await made("toolsets", error, is_async=is_async).evaluate(ScriptedClient([CALL, "x"]), "m"))["outputs"]
     told = [(row["error"], error.__name__ in row["completion"][1]["content"]) for row in rows]
     assert told == [(None, False), (None, True), (None, False)]

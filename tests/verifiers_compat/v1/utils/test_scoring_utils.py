@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
-from verifiers_compat.v1.utils.scoring_utils import apply_scoring
+from tests.verifiers_compat.v1.playing import noting, noting_groups
+from verifiers_compat.v1.utils.scoring_utils import add_advantage, add_reward, apply_scoring
 from vfgym.errors import ConfigurationError
 
-
-def exact(task: Any, state: Any) -> float:
-    return 0.5
+exact = noting([], "exact", 0.5)
+first = vf.reward(weight=2.0, priority=5)(noting([], "first", 1))
+shared = vf.reward(stage="group")(noting_groups([], "shared", 1.0))
 
 
 async def late(task: Any, state: Any) -> bool:
@@ -21,16 +22,6 @@ async def late(task: Any, state: Any) -> bool:
 
 def level(task: Any, state: Any, level: int) -> int:
     return level
-
-
-@vf.reward(weight=2.0, priority=5)
-def first(task: Any, state: Any) -> int:
-    return 1
-
-
-@vf.reward(stage="group")
-def shared(tasks: Any, states: Any) -> list[float]:
-    return [1.0] * len(states)
 
 
 @vf.metric(stage="group")
@@ -124,21 +115,12 @@ async def test_scoring_changes_signals_by_name() -> None:
 
 @pytest.mark.parametrize("value", ["x", None, [1]])
 async def test_what_is_no_number_is_refused(value: Any) -> None:
-    def wrong(task: Any, state: Any) -> Any:
-        return value
-
     with pytest.raises(TypeError, match="wrong must return a number, got"):
-        await vf.score_rollout(vf.build_signals(rewards=[wrong]), {}, {})
+        await vf.score_rollout(vf.build_signals(rewards=[noting([], "wrong", value)]), {}, {})
 
 
-@vf.reward(stage="group")
-def of_one_in_a_group(task: Any, state: Any) -> list[float]:
-    return [1.0]
-
-
-@vf.reward(stage="rollout")
-def of_all_in_a_rollout(tasks: Any, states: Any) -> float:
-    return 1.0
+of_one_in_a_group = vf.reward(stage="group")(noting([], "of_one_in_a_group"))
+of_all_in_a_rollout = vf.reward(stage="rollout")(noting_groups([], "of_all_in_a_rollout"))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +132,6 @@ def of_all_in_a_rollout(tasks: Any, states: Any) -> float:
     ],
 )
 def test_what_asks_for_the_other_stage_is_refused(func: Any, list_name: str, text: str) -> None:
-    from verifiers_compat.v1.utils.scoring_utils import add_advantage, add_reward
-
     with pytest.raises(ValueError, match=text):
         vf.build_signals(**{list_name: [func]})
     with pytest.raises(ValueError, match=text):
