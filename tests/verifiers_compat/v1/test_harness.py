@@ -33,9 +33,10 @@ async def test_a_model_that_fails_ends_the_rollout_which_is_scored_all_the_same(
     assert name is None or "down" in state["error"]["error_chain_repr"]
 
 
-async def test_what_was_cut_is_truncated() -> None:
+async def test_what_was_cut_is_truncated_and_a_stop_condition_is_named() -> None:
     cut = Response("r", 0, "m", None, ResponseMessage("x", finish_reason="length"))
     assert (await harness(cut).run({"prompt": "go"}))["is_truncated"] is True
+    assert (await harness(stops=[noting([], "enough", True)]).run({"prompt": "go"}))["stop_condition"] == "enough"
 
 
 async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:

@@ -10,7 +10,7 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.models import InOrder, calling
 from tests.verifiers_compat.models import response
-from tests.verifiers_compat.v1.playing import ROWS, Counter, counting
+from tests.verifiers_compat.v1.playing import ROWS, Counter, best, counting
 from vfgym.testing import ScriptedClient
 
 CHILD = {"prompt": [{"role": "user", "content": "help"}]}
@@ -128,6 +128,26 @@ async def test_a_group_is_played_scored_and_cleaned_up_by_hand() -> None:
     assert taskset.log == [("left", [False, 3])], "the objects are there until the group's cleanup handlers have run"
     assert Counter.made[0].is_closed
     assert all(state.running is None for state in states)
+
+
+async def test_a_run_gives_a_group_the_numbers_that_it_has_by_hand() -> None:
+    taskset, harness = ranked()
+    harness.taskset = None
+    options: dict[str, Any] = {"rollouts_per_example": 3, "state_columns": ["advantage", "place"]}
+    rows = (await vf.Env(taskset, harness).evaluate(harness.client, "m", **options))["outputs"]
+    assert [(row["reward"], row["advantage"], row["place"]) for row in rows] == [(1.0, -10.0, 0), (11.0, 0.0, 1), (21.0, 10.0, 2)]
+    assert ([(counter.count, counter.is_closed) for counter in Counter.made], taskset.log) == ([(3, True)], [("left", [False, 3])])
+
+
+async def test_what_a_group_shared_is_let_go_though_none_of_its_rollouts_can_be_scored() -> None:
+    async def program(state: vf.State) -> None:
+        await state.get_tools()["count"]()
+        raise ZeroDivisionError
+
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[best], toolsets=[counting("group")]), vf.Harness(program))
+    rows = (await env.evaluate(ScriptedClient(["x"]), "m", rollouts_per_example=2))["outputs"]
+    assert [row["error"]["error"] for row in rows] == ["ZeroDivisionError"] * 2
+    assert [counter.is_closed for counter in Counter.made] == [True]
 
 
 async def test_without_a_group_key_each_rollout_is_a_group_of_its_own() -> None:

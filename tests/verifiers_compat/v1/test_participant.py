@@ -54,6 +54,11 @@ async def test_a_configuration_may_list_handlers_of_every_kind() -> None:
     assert vf.Harness(config={"keep_trajectory_step": keep}).keep_trajectory_step is keep
 
 
+async def test_lists_of_code_and_of_the_configuration_are_joined() -> None:
+    state = await harness("x", rewards=[noting([], "code", 2.0)], config={"rewards": [noting([], "config", 1.0)]}).run({"prompt": "?"})
+    assert (state["reward"], state["metrics"]) == (3.0, {"code": 2.0, "config": 1.0})
+
+
 def test_toolsets_of_any_form_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     taskset = vf.Taskset([])
     for toolset in (

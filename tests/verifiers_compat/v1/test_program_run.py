@@ -35,6 +35,12 @@ async def test_what_a_command_says_to_the_model_is_its_completion(tmp_path: Path
     assert client.asked[0]["prompt"] == [{"role": "user", "content": "2+2?"}]
 
 
+async def test_the_program_of_the_configuration_is_completed_by_that_of_the_code() -> None:
+    program = {"command": [sys.executable, "-c", "import os; print(os.environ['A'], os.environ['B'])"], "env": {"A": "1", "B": "2"}}
+    state = await vf.Harness({"env": {"B": "3"}}, model="m", config={"program": program}).run({"prompt": "go"})
+    assert state["completion"] == [{"role": "assistant", "content": "1 3"}]
+
+
 class Commanding(vf.Harness):
     """A harness with a name of its own."""
 

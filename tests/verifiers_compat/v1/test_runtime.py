@@ -11,8 +11,8 @@ import openai
 import pytest
 
 import verifiers_compat.v1 as vf
-from tests.models import Failing, Mute, Recording, calling
-from tests.verifiers_compat.models import roles
+from tests.models import Failing, InOrder, Mute, Recording, calling
+from tests.verifiers_compat.models import response, roles
 from tests.verifiers_compat.v1.playing import harness
 from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError
@@ -81,6 +81,13 @@ async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exc
     state = await vf.Harness(program, client=Failing(error), model="m").run({"prompt": "go"})
     assert (state["stop_condition"], told) == (stop, [424 if stop == "has_error" else 400])
     assert (state["error"] or {}).get("error_chain_str") == ("ModelError -> TimeoutError" if stop == "has_error" else None)
+
+
+async def test_a_turn_keeps_its_tokens_and_its_usage() -> None:
+    client = InOrder(response("x", tokens=(2, 1), usage=(3, 5)))
+    [step] = (await vf.Harness(client=client, model="m").run({"prompt": "go"}))["trajectory"]
+    assert (step["tokens"]["prompt_ids"], step["tokens"]["completion_ids"], step["is_truncated"]) == ([0, 1], [0], False)
+    assert step["response"]["usage"] == {"prompt_tokens": 3, "reasoning_tokens": 0, "completion_tokens": 5, "total_tokens": 8}
 
 
 async def test_every_name_of_an_api_leads_to_a_client_that_speaks_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import verifiers_compat.v1 as vf
+from tests.verifiers_compat.v1.playing import noting, noting_groups
 from vfgym.errors import ConfigurationError
 
 TRAIN = [{"question": "a?", "answer": "1", "example_id": 40}, {"question": "b?", "example_id": 50, "level": 3}, {"question": "c?"}]
@@ -80,6 +81,14 @@ def test_a_taskset_without_any_rows_is_refused_where_they_are_needed() -> None:
         with pytest.raises(ConfigurationError, match=r"Empty has no tasks.*source=.*rows\(\)"):
             use(taskset)
     assert (list(vf.Taskset([])), len(vf.Taskset([]))) == ([], 0)
+
+
+def test_handlers_of_every_kind_may_be_given_and_those_of_groups_ask_for_groups() -> None:
+    kinds = ("stop", "setup", "update", "metric", "reward", "cleanup")
+    given = {**{f"{kind}s": [noting([], kind)] for kind in kinds}, "advantages": [noting_groups([], "advantage")]}
+    taskset = vf.Taskset([], **given)
+    assert {(handler.name, handler.kind) for handler in taskset.handlers} == {(kind, kind) for kind in (*kinds, "advantage")}
+    assert (taskset.requires_group_rollouts, vf.Taskset([], rewards=given["rewards"]).requires_group_rollouts) == (True, False)
 
 
 def test_rows_are_loaded_once_and_copied() -> None:

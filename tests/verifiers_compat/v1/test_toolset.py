@@ -65,6 +65,21 @@ async def test_names_must_exist_and_be_unique() -> None:
         await shown({"plus": [add]}, {"toolsets": {"hide": ["nope"]}})
 
 
+async def test_handlers_of_a_toolset_take_part() -> None:
+    log: list[str] = []
+
+    class Logged(vf.Toolset):
+        @vf.setup
+        def begin(self, task: Any, state: Any) -> None:
+            log.append("setup")
+
+        @vf.teardown
+        def leave(self) -> None:
+            log.append("teardown")
+
+    assert (await read_of([Logged([add])], ("add", {"a": 1, "b": 2})), log) == (["3"], ["setup", "teardown"])
+
+
 def calculator(prefix: str = "", tools: Any = (add,)) -> vf.Toolset:
     """Return a toolset whose tools have a prefix."""
     made = [lambda a, b, tool=tool: tool(a, b) for tool in tools]
