@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.environments import Talk
 from tests.models import InOrder
 from tests.rubrics.scored import PROMPT, finished, played, scored, scored_group
-from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, cleanup, teardown
+from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, cleanup, setup, stop, teardown, update
 from vfgym.aio.steps import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
@@ -110,6 +110,18 @@ def test_one_bare_function_stands_for_a_list_of_it() -> None:
 def test_there_is_one_weight_for_each_function(weights: list[float]) -> None:
     with pytest.raises(ConfigurationError, match=f"got {len(weights)} for 2"):
         Rubric([len, abs], weights=weights)
+
+
+@pytest.mark.parametrize("mark", [stop, setup, update])
+def test_a_mark_that_does_nothing_on_a_rubric_and_a_hook_that_cannot_be_called_are_refused(mark: Any) -> None:
+    def marked(self: Any, state: State) -> bool:
+        return True
+
+    with pytest.raises(ConfigurationError, match=r"Own.marked is marked as @\w+, which does nothing on a Own"):
+        type("Own", (Rubric,), {"marked": mark(marked)})
+    type("Mixed", (type("Mixin", (), {"marked": mark(marked)}), Rubric), {})  # it may serve environments too
+    with pytest.raises(ConfigurationError, match="score_rollout"):
+        type("Own", (Rubric,), {"score_rollout": lambda self: None})
 
 
 def test_the_lists_that_a_rubric_was_made_of_stay_the_callers() -> None:

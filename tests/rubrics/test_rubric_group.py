@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rubrics.scored import scored
-from vfgym import Parser, Rubric, RubricGroup, SingleTurnEnv, State
+from vfgym import Parser, Rubric, RubricGroup, SingleTurnEnv, State, metric, reward, stop
 from vfgym.errors import ConfigurationError
 from vfgym.rubrics.rubric_group import find_reward_bounds, find_rewarding_functions
 
@@ -50,6 +50,15 @@ def test_a_group_of_no_rubrics_is_refused() -> None:
         RubricGroup([])
 
 
+@pytest.mark.parametrize("mark", [reward(weight=1.0), metric, stop])
+def test_a_group_has_no_functions_of_its_own(mark: Any) -> None:
+    def marked(self: Any, state: State) -> bool:
+        return True
+
+    with pytest.raises(ConfigurationError, match="which does nothing on a Own"):
+        type("Own", (RubricGroup,), {"marked": mark(marked)})
+
+
 def test_groups_may_be_nested() -> None:
     group = RubricGroup([RubricGroup([Rubric(lambda: 1.0), Rubric(lambda: 2.0)]), Rubric(lambda: 4.0)])
     assert scored(group)["reward"] == 7.0
@@ -62,9 +71,9 @@ def test_what_is_added_to_an_authors_group_counts_where_the_group_was_given() ->
     group.add_rubric(Rubric(lambda: 10.0))
     group.add_reward_func(lambda: 100.0)
     first.add_rubric(Rubric(lambda: 1000.0))
-    for env, reward in ((first, 1111.0), (second, 111.0)):
+    for env, earned in ((first, 1111.0), (second, 111.0)):
         env.reset(seed=0)
-        assert env.step("x").reward == reward
+        assert env.step("x").reward == earned
 
 
 def one() -> float:

@@ -83,8 +83,9 @@ async def test_options_of_the_request(client: Client, server: CannedServer) -> N
         "extra_query": {"api-version": "2", "dry": True},
         "timeout": 30.0,
     }
-    await client.get_response(HELLO, "m", arguments, extra_headers={"X-Run": "7"})
-    assert server.bodies[0] == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "min_p": 0.1, "temperature": 0.7}
+    await client.get_response(HELLO, "m", arguments, extra_headers={"X-Run": "7"}, seed=7)
+    messages = [{"role": "user", "content": "hello"}]
+    assert server.bodies[0] == {"model": "m", "messages": messages, "min_p": 0.1, "temperature": 0.7, "seed": 7}
     assert server.paths == ["/v1/chat/completions?api-version=2&dry=true"]
     assert server.headers[0]["X-Run"] == "7"
     assert server.headers[0].getall("Authorization") == ["Bearer other"]  # type: ignore[attr-defined]
