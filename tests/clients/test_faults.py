@@ -129,14 +129,11 @@ def test_a_rule_can_be_added() -> None:
         OVERLONG_RULES.pop()
 
 
-def test_errors_that_are_no_response() -> None:
-    assert not is_overlong_prompt(ValueError("maximum context length"))
-    assert not is_authentication_error(ValueError("401"))
-
-
-def test_refused_keys_of_both_sdks() -> None:
+def test_refused_keys_of_both_sdks_and_errors_that_are_no_response() -> None:
     request = httpx2.Request("POST", "http://localhost")
     for sdk in (openai, anthropic):
         for status, is_refused in ((401, True), (403, True), (400, False), (429, False)):
             error = sdk.APIStatusError("no", response=httpx2.Response(status, request=request), body=None)
             assert is_authentication_error(error) is is_refused
+    assert not is_overlong_prompt(ValueError("maximum context length"))
+    assert not is_authentication_error(ValueError("401"))

@@ -18,16 +18,13 @@ def turn(number: int) -> Any:
     return {"trajectory": [None] * number}
 
 
-async def test_each_turn_has_its_answer_however_often_it_is_asked() -> None:
+async def test_each_turn_has_its_answer_which_names_the_model_and_its_number() -> None:
     made = answer("whole")
     client = ScriptedClient(iter(["a", {"role": "assistant", "content": "b"}, AssistantMessage("c"), made]))
     said = [(await client.get_response(HELLO, "m", state=turn(number))).message.content for number in (0, 1, 1, 2)]
     assert said == ["a", "b", "b", "c"]
     assert await client.get_response(HELLO, "m", state=turn(3)) is made
     assert client.calls == 5
-
-
-async def test_an_answer_names_the_model_and_its_number() -> None:
     client = ScriptedClient(["a"])
     await client.get_response(HELLO, "m", state=turn(0))
     response = await client.get_response(HELLO, "m2", state=turn(0))

@@ -114,7 +114,7 @@ def test_a_number_that_no_action_has_is_named(text: str) -> None:
         codec_for(gs.Discrete(2, start=5)).lookup("4", Where.MARK)
 
 
-def test_words_find_the_one_name_that_has_them() -> None:
+def test_words_find_the_one_name_that_has_them_and_its_beginning_goes_first() -> None:
     assert NAMED.find_by_words(["right"]) == 1
     assert NAMED.find_by_words(["HARD", "main"]) == 3
     assert NAMED.find_by_words(["fire"]) == 3
@@ -123,9 +123,6 @@ def test_words_find_the_one_name_that_has_them() -> None:
     assert codec_for(gs.Discrete(4)).find_by_words(["left"]) is None
     with pytest.raises(AnswerUnclear, match=r"^'turn' may be any of 2 actions \(turn left, turn right\)"):
         NAMED.find_by_words(["turn"])
-
-
-def test_the_beginning_of_a_name_goes_before_words_inside_of_others() -> None:
     codec = codec_for(gs.Discrete(3, start=7), ["go home", "then go home now", "stay"])
     assert codec.find_by_words(["go"]) == 7
     assert codec.find_by_words(["then"]) == 8

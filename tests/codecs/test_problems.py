@@ -22,12 +22,9 @@ def test_a_problem_is_a_sentence_that_begins_with_its_place(places: tuple[str, .
     assert isinstance(error, ValueError)
 
 
-def test_what_is_unclear_as_a_whole_has_no_place() -> None:
+def test_what_is_unclear_as_a_whole_has_no_place_and_four_actions_are_named_in_short() -> None:
     error = AnswerUnclear("Your answer names none")
     error.places.append("element 1")
     assert error.sentence() == "Your answer names none"
-
-
-def test_of_several_actions_four_are_named_in_short() -> None:
     error = several_actions(["a" * 40, "b" * 41, "c", "d", "e"])
     assert str(error) == f"Your answer names 5 different actions ({'a' * 40}, {'b' * 30}..., c, d): name one"

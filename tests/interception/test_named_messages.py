@@ -46,12 +46,6 @@ def test_what_a_program_was_given_passes_as_it_came_and_only_so() -> None:
     assert aside == ("native_output",)
 
 
-def test_what_belongs_to_one_answer_is_not_given() -> None:
-    named = NamedMessages()
-    named.note(ResponseMessage("a", finish_reason="stop", is_truncated=True))
-    assert named.named([AssistantMessage("a", is_truncated=True)])[1] == ("is_truncated",)
-
-
 def test_names_that_do_not_pass_are_told_sorted_and_once_and_nulls_not_at_all() -> None:
     messages = [
         UserMessage([{**IMAGE, "cache_control": {}}, {"type": "image_url", "image_url": {"url": "data:a", "zoom": 1}}], b=1, none=None),
@@ -60,6 +54,9 @@ def test_names_that_do_not_pass_are_told_sorted_and_once_and_nulls_not_at_all() 
     passed, aside = NamedMessages().named(messages)
     assert aside == ("a", "b", "cache_control", "zoom")
     assert passed[0]["content"] == [IMAGE, {"type": "image_url", "image_url": {"url": "data:a"}}]
+    named = NamedMessages()
+    named.note(ResponseMessage("a", finish_reason="stop", is_truncated=True))
+    assert named.named([AssistantMessage("a", is_truncated=True)])[1] == ("is_truncated",)
 
 
 @pytest.mark.parametrize(

@@ -134,15 +134,12 @@ def test_what_is_no_stop_sequence(value: Any) -> None:
     assert caught.value.param == "stop"
 
 
-def test_objects() -> None:
+def test_objects_and_names_of_models() -> None:
     assert read_object({"a": None}, "a") == read_object({}, "a") == {}
     assert read_object({"a": {"b": 0}}, "a") == {"b": 0}
     for wrong in (0, "", [], False):
         with pytest.raises(RequestRefused, match="a must be an object"):
             read_object({"a": wrong}, "a")
-
-
-def test_the_model_has_a_name() -> None:
     assert read_model({"model": "m"}) == "m"
     for wrong in ({}, {"model": ""}, {"model": None}, {"model": 7}):
         with pytest.raises(RequestRefused, match="model parameter"):

@@ -28,13 +28,10 @@ def test_tracebacks_in_records_hold_no_secret(caplog: pytest.LogCaptureFixture) 
     assert secret not in caplog.text
 
 
-def test_a_record_without_a_secret_keeps_its_parts(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_without_a_secret_keeps_its_parts_whether_they_fit_or_not(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("vfgym.test").warning("%s of %d", "one", 2)
     (record,) = caplog.records
     assert (record.msg, record.args) == ("%s of %d", ("one", 2))
-
-
-def test_arguments_that_do_not_fit_are_left_to_the_handler(caplog: pytest.LogCaptureFixture) -> None:
     record = logging.getLogRecordFactory()("vfgym", logging.INFO, "file", 1, "%d", ("text",), None)
     assert (record.msg, record.args) == ("%d", ("text",))
 

@@ -40,28 +40,22 @@ def test_every_page_has_the_same_shape(blocks: list[tuple[str, str]]) -> None:
     assert page.dtype == np.uint8
 
 
-def test_the_newest_stands_at_the_bottom_and_the_oldest_is_left_out() -> None:
+def test_what_fits_begins_at_the_top_and_the_newest_stands_at_the_bottom() -> None:
+    page = draw_page([DrawnMessage("user", "short")])
+    assert not np.ptp(page[16 + 3 * CELL[0] :], axis=(0, 1)).any()
+    assert np.ptp(page[16 : 16 + 2 * CELL[0]])
     page = draw_page([DrawnMessage("user", f"message {number}") for number in range(100)])
     assert written(page, "message 99")
     long = draw_page([DrawnMessage("user", "\n".join(f"line {number}" for number in range(500)))])
     assert written(long, "line 499")
 
 
-def test_what_fits_begins_at_the_top() -> None:
-    page = draw_page([DrawnMessage("user", "short")])
-    assert not np.ptp(page[16 + 3 * CELL[0] :], axis=(0, 1)).any()
-    assert np.ptp(page[16 : 16 + 2 * CELL[0]])
-
-
-def test_long_lines_are_wrapped_between_words() -> None:
+def test_long_lines_are_wrapped_between_words_and_spaces_keep_a_board_in_form() -> None:
     words = "word " * 40
     page = draw_page([DrawnMessage("user", words + "end")])
     assert cell(page, 1, 0) == cell(page, 2, 0) == cell(page, 3, 0)  # each line begins with a word
     unbroken = draw_page([DrawnMessage("user", "a" * (COLUMNS + 1))])
     assert cell(unbroken, 2, 0) == cell(unbroken, 1, COLUMNS - 1) != cell(unbroken, 2, 1)
-
-
-def test_spaces_keep_a_board_in_form() -> None:
     page = draw_page([DrawnMessage("user", "a   b\n    b\n\tb")])
     assert cell(page, 1, 4) == cell(page, 2, 4) == cell(page, 3, 4) != cell(page, 2, 0)
 

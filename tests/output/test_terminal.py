@@ -20,11 +20,8 @@ def test_text_of_any_language_stays(text: str) -> None:
     assert escape(text) == text
 
 
-def test_a_return_cannot_overwrite_its_line() -> None:
+def test_a_return_cannot_overwrite_its_line_and_one_line_is_one_line() -> None:
     assert escape("reward 0.0\rreward 1.0") == r"reward 0.0\rreward 1.0"
-
-
-def test_one_line_is_one_line() -> None:
     assert one_line("a\tb\r\nc\rd") == r"a\tb\r\nc\rd"
 
 

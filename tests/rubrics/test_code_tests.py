@@ -137,12 +137,9 @@ async def test_all_tests_share_the_time_and_what_has_none_is_not_run() -> None:
         assert sandbox.timeouts == [10.0, 6.0]
 
 
-async def test_a_sandbox_that_has_ended_is_no_fault_of_the_code() -> None:
+async def test_a_sandbox_that_has_ended_or_has_no_pytest_is_no_fault_of_the_code() -> None:
     with pytest.raises(SandboxError):
         await share_of_passed(Written(SandboxError("it has ended")), "", [PROGRAM], 10.0)  # type: ignore[arg-type]
-
-
-async def test_where_pytest_is_missing_that_is_said() -> None:
     await needs_pytest(Written(""))  # type: ignore[arg-type]
     with pytest.raises(SandboxError, match="pip install pytest"):
         await needs_pytest(Written(ExecResult(1, "", "")))  # type: ignore[arg-type]

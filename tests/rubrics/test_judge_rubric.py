@@ -404,12 +404,10 @@ async def test_a_verdict_without_text_is_an_error(server: JudgeServer) -> None:
     await rubric.teardown()
 
 
-async def test_cancellation_passes() -> None:
+async def test_cancellation_and_the_errors_of_a_parser_pass() -> None:
     with pytest.raises(asyncio.CancelledError):
         await JudgeRubric(judge_client=Scripted(asyncio.CancelledError())).judge("q", "r", "a")
 
-
-async def test_a_parser_that_fails_is_the_functions_error() -> None:
     def broken(text: str) -> str:
         raise KeyError(text)
 

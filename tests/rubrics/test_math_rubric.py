@@ -83,18 +83,12 @@ async def test_wrong_unfinished_and_unreadable_responses_score_zero(completion: 
     assert (state["reward"], "metrics_errors" in state) == (0.0, False)
 
 
-async def test_an_answer_may_be_a_number() -> None:
+async def test_answers_may_be_numbers_and_have_so_many_characters() -> None:
     assert (await scored(MathRubric(), boxed("42.0"), 42))["reward"] == 1.0
-
-
-async def test_a_response_that_is_too_long_scores_zero() -> None:
     rubric = MathRubric(max_verify_chars=5)
     assert (await scored(rubric, boxed("1/2+0"), "1/2"))["reward"] == 1.0
     assert (await scored(rubric, boxed("1/2+00"), "1/2"))["reward"] == 0.0
     assert await verify_response("1/2", "0.5", max_verify_chars=2) == 0.0
-
-
-async def test_a_long_response_gets_a_verdict() -> None:
     assert await verify_response("é" * 50_000, "1/2") == 0.0
     assert await verify_response(" " * 49_000 + "0.5", "1/2") == 1.0
 

@@ -45,11 +45,6 @@ def test_what_is_added_to_a_group_goes_to_its_first_rubric() -> None:
     assert env.step("x").reward == 6.0
 
 
-def test_a_group_of_no_rubrics_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="at least one"):
-        RubricGroup([])
-
-
 @pytest.mark.parametrize("mark", [reward(weight=1.0), metric, stop])
 def test_a_group_has_no_functions_of_its_own(mark: Any) -> None:
     def marked(self: Any, state: State) -> bool:
@@ -59,9 +54,11 @@ def test_a_group_has_no_functions_of_its_own(mark: Any) -> None:
         type("Own", (RubricGroup,), {"marked": mark(marked)})
 
 
-def test_groups_may_be_nested() -> None:
+def test_groups_may_be_nested_and_have_a_rubric_at_least() -> None:
     group = RubricGroup([RubricGroup([Rubric(lambda: 1.0), Rubric(lambda: 2.0)]), Rubric(lambda: 4.0)])
     assert scored(group)["reward"] == 7.0
+    with pytest.raises(ConfigurationError, match="at least one"):
+        RubricGroup([])
 
 
 def test_what_is_added_to_an_authors_group_counts_where_the_group_was_given() -> None:

@@ -33,7 +33,11 @@ def test_a_backend_refuses_a_limit_that_it_can_not_keep_and_names_it(asked: str)
         check_spec(SandboxSpec(**{asked: values[asked]}), "unsafe")
 
 
-async def test_bwrap_refuses_images_and_folders_of_the_host() -> None:
+async def test_bwrap_is_the_default_and_refuses_images_and_folders_of_the_host() -> None:
+    need("bwrap")
+    assert find_backend().name == "bwrap"
+    async with await create() as sandbox:
+        assert sandbox.backend == "bwrap"
     need("bwrap")
     with pytest.raises(ConfigurationError, match=r"the backend bwrap has no images.*use the backend container"):
         await create(SandboxSpec(image="debian"), "bwrap")
@@ -41,13 +45,6 @@ async def test_bwrap_refuses_images_and_folders_of_the_host() -> None:
         await create(SandboxSpec(cpus=2, start_command="up"), "bwrap")
     with pytest.raises(ConfigurationError, match="working_dir can't be below /usr"):
         await create(SandboxSpec(working_dir="/usr/src"), "bwrap")
-
-
-async def test_bwrap_is_the_default() -> None:
-    need("bwrap")
-    assert find_backend().name == "bwrap"
-    async with await create() as sandbox:
-        assert sandbox.backend == "bwrap"
 
 
 def test_a_name_that_is_not_known_is_answered_with_the_nearest() -> None:

@@ -48,13 +48,10 @@ def sent_for(*messages: Message) -> dict[str, Any]:
     return {"messages": turns, **more}
 
 
-def test_system_messages_are_joined_by_a_blank_line():
+def test_system_messages_are_joined_by_a_blank_line_and_keep_their_marks():
     body = sent_for(SystemMessage("Be brief."), UserMessage("hi"), SystemMessage("Be kind.", role="developer"))
     assert body["system"] == "Be brief.\n\nBe kind."
     assert body["messages"] == [{"role": "user", "content": "hi"}]
-
-
-def test_marks_in_a_system_prompt_are_kept():
     part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
     body = sent_for(SystemMessage([part]), UserMessage("hi"))
     assert body["system"] == [part]

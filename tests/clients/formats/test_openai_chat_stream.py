@@ -85,10 +85,7 @@ async def test_choices_are_told_apart_and_ordered() -> None:
     assert [(each["index"], each["message"]["content"]) for each in whole["choices"]] == [(0, "a"), (1, "bB")]
 
 
-async def test_chunks_of_the_sdk() -> None:
+async def test_chunks_may_be_the_sdks_and_there_may_be_none() -> None:
     made = ChatCompletionChunk.model_validate({**chunk({"content": "a"}), "object": "chat.completion.chunk"})
     assert (await collected(made))["choices"][0]["message"]["content"] == "a"
-
-
-async def test_a_stream_of_nothing_has_no_choices() -> None:
     assert await collected() == {"object": "chat.completion", "choices": []}

@@ -52,17 +52,11 @@ SENT_PARTS = (
 )
 
 
-def test_parts():
+def test_parts_of_each_role():
     assert sent_for(UserMessage(list(PARTS))) == [message_item("user", list(SENT_PARTS))]
-
-
-def test_parts_of_a_tool_result():
     call_message = AssistantMessage(tool_calls=[ToolCall("c1", "look", "{}")])
     sent = sent_for(UserMessage("hi"), call_message, ToolMessage(list(PARTS), tool_call_id="c1"))
     assert sent[-1] == {"type": "function_call_output", "call_id": "c1", "output": list(SENT_PARTS)}
-
-
-def test_parts_of_an_answer():
     sent = sent_for(UserMessage("hi"), AssistantMessage([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]))
     assert sent[1] == message_item("assistant", [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}])
 

@@ -192,15 +192,11 @@ class TestAnswers:
             ("own", "stop", "{}"),
         ]
 
-    async def test_a_cut_answer(self, package):
+    async def test_how_answers_end(self, package):
         response = await answer_of(package, "abc", finish_reason="length")
         assert (response.message.finish_reason, response.is_truncated) == ("length", True)
-
-    async def test_an_empty_answer_is_an_error(self, package):
         with pytest.raises(EmptyModelResponseError, match="1 tokens"):
             await answer_of(package, "")
-
-    async def test_reasoning_alone_is_an_answer(self, package):
         assert (await answer_of(package, {"reasoning_content": "hm"})).message.reasoning_content == "hm"
 
 
@@ -214,12 +210,10 @@ class TestErrors:
                 await client.get_response([UserMessage("hi")], "small")
             assert server.bodies == []
 
-    async def test_tokens_without_their_probabilities(self, package):
+    async def test_what_the_server_answers_instead(self, package):
         async with asked(package, completion("ok", logprobs={"content": []})) as (client, _):
             with pytest.raises(InvalidModelResponseError, match="cannot be used"):
                 await client.get_response([UserMessage("hi")], "m")
-
-    async def test_the_servers_errors(self, package):
         answers = [(400, {"error": {"message": "maximum context length is 5"}}), (500, {"error": {"message": "boom"}}), (401, {})]
         async with asked(package, *answers) as (client, _):
             for kind in (OverlongPromptError, ModelError, openai.AuthenticationError):
