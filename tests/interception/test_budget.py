@@ -61,6 +61,7 @@ def test_what_is_read_counts_in_place_of_its_text() -> None:
 
 def test_messages_are_kept_once_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     own = MemoryBudget()
+    assert (own.waiting, own.kept) == (0, 0)
     first = UserMessage("a")
     assert own.keep([first])[0] is first
     kept = own.kept

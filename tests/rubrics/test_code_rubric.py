@@ -9,7 +9,8 @@ import pytest
 
 import vfgym
 from tests.agent_programs import needs_sandbox
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, SandboxError
+from vfgym.rubrics import code_rubric
 from vfgym.rubrics.code_rubric import last_code_block
 from vfgym.sandboxes import SandboxSpec
 
@@ -132,6 +133,18 @@ def test_many_solutions_at_once_are_scored_right(count: int) -> None:
     assert [rewards[number] for number in range(count)] == [share for _, share in wanted]
     assert [row.get("metrics_errors") for row in results["outputs"]] == [None] * count
     env.close()
+
+
+def test_a_code_that_ends_two_sandboxes_scores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def end(sandbox: Any, code: str, *others: Any) -> float:
+        asked.append(code)
+        raise SandboxError("it has ended")
+
+    monkeypatch.setattr(code_rubric, "share_of_passed", end)
+    assert score(["assert True"], fenced(ADD)) == ([0.0], [None])
+    assert len(asked) == 2, "the first may have been somebody else's doing"
 
 
 def test_tests_that_are_none_are_recorded_as_an_error() -> None:

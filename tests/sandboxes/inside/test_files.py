@@ -92,7 +92,11 @@ def test_a_folder_is_emptied_and_anything_else_removed(below: Files, tmp_path: P
     assert list((home / "full").iterdir()) == []
 
 
-def test_a_walk_names_more_than_it_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walk_goes_into_folders_and_names_more_than_it_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "file").touch()
+    assert [each[0] for each in walk(str(tmp_path), "/x")["entries"]] == ["deep", "deep/er", "deep/er/file"]
+    remove_below(str(tmp_path))
     monkeypatch.setattr(files, "MOST_ENTRIES", 2)
     for name in ("a", "b"):
         (tmp_path / name).touch()
