@@ -143,6 +143,9 @@ def test_a_row_does_not_keep_the_live_state_or_what_clients_converted() -> None:
     row = rollout_output(state, state_columns=["trajectory"])
     convert_all([message], convert)
     assert len(made) == 2, "what was converted was let go"
+    kept, step = row["trajectory"][0], state["trajectory"][0]
+    assert kept["completion"][0] is step["completion"][0], "messages are shared"
+    assert kept["tokens"]["prompt_ids"] is step["tokens"]["prompt_ids"], "and so are token ids"
     row["trajectory"][0]["reward"] = 5.0
     row["completion"].clear()
     assert state["trajectory"][0]["reward"] is None

@@ -114,6 +114,10 @@ def test_a_failed_rollout_counts_as_declared_and_the_limit_that_ended_the_run_is
         rows = recorder.finish()["outputs"]
     assert [row["failed"] for row in rows] == [False, True, True]
     assert [row["counted_reward"] for row in rows] == [1.0, -2.0, None]
+    job.played[0].state["reward"] = -3.0
+    with Recorder(run_of(), None, declared=declared) as recorder:
+        recorder.add(job)
+        assert [row["counted_reward"] for row in recorder.finish()["outputs"]] == [-3.0, -3.0, None], "failing never pays"
     with Recorder(run_of(), None) as recorder:
         recorder.add(group())
         assert recorder.finish({"limit": "tokens"})["metadata"]["stopped_by"] == {"limit": "tokens"}  # type: ignore[typeddict-item]
