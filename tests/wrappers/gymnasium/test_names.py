@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -21,35 +21,12 @@ class Game(gym.Env[Any, Any]):
     observation_space: gym.Space[Any] = Discrete(3)
 
 
-class Steer(Enum):
-    LEFT = 0
-    STAY = 1
-    RIGHT = 2
-
-
-class Compass(Enum):
-    """Names of directions, with the keys of a keyboard as values (as NetHack has them)."""
-
-    UP = 107
-    DOWN = 106
-    WAIT = 46
-
-
-class FarCompass(Enum):
-    UP = 75
-
-
-class Reversed(Enum):
-    LAST = 2
-    FIRST = 0
-    MIDDLE = 1
-
-
-@dataclass
-class Keys:
-    turn_left: int = 0
-    wait: int = 1
-    turn_right: int = 2
+Steer = Enum("Steer", {"LEFT": 0, "STAY": 1, "RIGHT": 2})
+Compass = Enum("Compass", {"UP": 107, "DOWN": 106, "WAIT": 46})
+"""Names of directions, with the keys of a keyboard as values (as NetHack has them)."""
+FarCompass = Enum("FarCompass", {"UP": 75})
+Reversed = Enum("Reversed", {"LAST": 2, "FIRST": 0, "MIDDLE": 1})
+Keys = make_dataclass("Keys", [("turn_left", int, 0), ("wait", int, 1), ("turn_right", int, 2)])
 
 
 @pytest.mark.parametrize(
