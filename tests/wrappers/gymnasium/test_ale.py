@@ -31,7 +31,7 @@ def test_pong_is_described() -> None:
     assert continuous.action_labels == ("joystick radius", "joystick angle (radians)", "fire")
 
 
-@pytest.mark.parametrize("obs_type", ["rgb", "grayscale"])
+@pytest.mark.parametrize("obs_type", ["rgb", pytest.param("grayscale", marks=pytest.mark.exhaustive)])
 def test_pong_is_played_by_looking_at_it(obs_type: str) -> None:
     """The frames in the conversation are the emulator's, bit for bit, and so are rewards and ends."""
     chat = vfgym.to_chat("ALE/Pong-v5", observe="image", obs_type=obs_type)

@@ -131,9 +131,12 @@ def test_a_player_is_told_to_see_a_part_of_the_grid_where_it_does() -> None:
     assert told in first_content(env)
     assert env.step("turn right").observation[-1].content.startswith("Mission: get to the green goal square\nYou face south")
     assert told in first_content(vfgym.to_chat(game_id, observe="both"))[0]["text"]
-    assert told not in first_content(vfgym.to_chat(game_id, observe="image"))[0]["text"]
-    whole = vfgym.to_chat(lambda: wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gym.make(game_id))), obs_to_text=str)
-    assert (told in first_content(whole), "You are in a grid of cells." in first_content(whole)) == (False, True)
+    pictures = vfgym.to_chat(lambda: wrappers.ImgObsWrapper(wrappers.RGBImgObsWrapper(gym.make(game_id))))
+    numbers = vfgym.to_chat(lambda: wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gym.make(game_id))), obs_to_text=str)
+    for whole in (vfgym.to_chat(game_id, observe="image"), pictures, numbers):
+        content = first_content(whole)
+        prompt = content if isinstance(content, str) else content[0]["text"]
+        assert (told in prompt, "You are in a grid of cells." in prompt) == (False, True)
 
 
 def test_ways_are_told_up_to_what_stops_them() -> None:
