@@ -155,6 +155,7 @@ def test_a_form_finds_the_move_and_says_itself_whether_it_is_whole() -> None:
         return AssistantMessage(str(message["content"])[1:-1])
 
     table = begun(Picky(sticks=9))
+    assert play_in_turn(begun(Picky(sticks=9)), AssistantMessage("1")) == (Played({}), ""), "nothing was cut off"
     assert play_in_turn(table, AssistantMessage("nothing"), form) == (NO_MOVE, "There is no move.")
     assert play_in_turn(table, AssistantMessage("[0]"), form) == (NO_MOVE, "Take something.")
     assert play_in_turn(table, AssistantMessage("[1]"), form, is_cut_off=True) == (Played({}), "")

@@ -16,7 +16,7 @@ import vfgym
 from tests.wrappers.gymnasium.toys import first_content
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium.descriptions import describe
-from vfgym.wrappers.gymnasium.minigrid import ACTION_NAMES, action_names, is_minigrid, is_minigrid_game, minigrid_text
+from vfgym.wrappers.gymnasium.minigrid import ACTION_NAMES, action_names, is_minigrid, is_minigrid_game, minigrid_text, shows_pixels
 
 minigrid = pytest.importorskip("minigrid")
 gym.register_envs(minigrid)
@@ -168,6 +168,7 @@ def test_views_are_told_from_pictures_and_from_views_of_all(wrapper: Any, is_rea
     env = wrapper(gym.make("MiniGrid-FourRooms-v0", disable_env_checker=True))
     assert is_minigrid_game(env)
     assert is_minigrid(env) is is_read
+    assert shows_pixels(env) is (wrapper is wrappers.RGBImgPartialObsWrapper)
     if is_read:
         assert minigrid_text(env.reset(seed=0)[0])
     elif wrapper is wrappers.FullyObsWrapper:  # it holds the agent itself, and its cells are not where a view's are
