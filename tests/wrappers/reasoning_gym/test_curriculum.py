@@ -8,7 +8,6 @@ import json
 import pickle
 from typing import Any
 
-import gymnasium
 import pytest
 
 import verifiers_compat as vf
@@ -149,17 +148,6 @@ def test_the_evaluation_split_can_have_one_level() -> None:
     assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
 
 
-def test_a_seed_replays_the_same_tasks_for_the_same_history_of_levels() -> None:
-    def played(env: ReasoningGymEnv) -> list[tuple[int, int]]:
-        env.reset(seed=5)
-        return [(info["example_id"], info["level"]) for info in play(env, episodes=5)]
-
-    env = graded()
-    first = played(env)
-    env.curriculum.load_state_dict({"levels": {"chain_sum": 0}, "scores": {"chain_sum": []}})
-    assert played(env) == first
-
-
 def test_a_task_of_a_level_that_there_is_not() -> None:
     """It cannot be scored, which is told, and counts nothing."""
     env = graded(window=1)
@@ -262,13 +250,6 @@ def test_levels_of_a_composite_need_not_be_equally_many() -> None:
 # Elsewhere
 
 
-def test_made_by_id() -> None:
-    """Its settings are plain data, as a spec needs them."""
-    env = gymnasium.make("reasoning-gym/chain_sum-v0", curriculum={"window": 1, "level": 2})
-    play(env.unwrapped)
-    assert env.get_wrapper_attr("level") == 3
-
-
 def test_an_evaluation_leaves_the_level_alone_and_is_resumed_at_another(tmp_path: Any) -> None:
     """It tells the level of each task. Its tasks are the same, so nothing is played again."""
     env, played = graded(window=1), list[int]()
@@ -339,12 +320,9 @@ def test_the_signature_of_the_rollout_api() -> None:
 def test_mistakes_are_told_at_construction(curriculum: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         ReasoningGymEnv("chain_sum", curriculum=curriculum)
-    assert CurriculumConfig(threshold=1, lower_threshold=0).lower_threshold == 0
-
-
-def test_every_part_of_a_composite_must_have_the_level() -> None:
     with pytest.raises(ConfigurationError, match="'gcd' has no level 4"):
         ReasoningGymEnv(["chain_sum", "gcd"], curriculum={"eval_level": 4})
+    assert CurriculumConfig(threshold=1, lower_threshold=0).lower_threshold == 0
 
 
 @pytest.mark.parametrize(("train", "evaluation"), [(0, 5), (5, 0)])

@@ -51,18 +51,8 @@ def test_a_scorer_that_fails_or_gives_something_else_than_a_number_gives_nothing
     assert (value, type(value), caplog.records) == (expected, float, [])
 
 
-@pytest.mark.parametrize(("name", "answer"), [("prime_factorization", "zzz"), ("boxnet", "0")])
-def test_scorers_that_raise_are_among_those_of_the_package(name: str, answer: str) -> None:
-    items = items_of(name)
-    with pytest.raises((ValueError, TypeError)):
-        original_score(items, answer)
-    assert score(items, answer) == 0.0
-
-
 def test_game_of_life_halting() -> None:
     """The wrong word is wrong, although the dataset's scorer says 1.0."""
-    items = items_of("game_of_life_halting")
-    assert original_score(items, {"True": "False", "False": "True"}[items.entry(0)["answer"]]) == 1.0
     for right, wrong in (("True", "False"), ("False", "True")):
         assert scores("game_of_life_halting", [right, right.lower(), wrong, "zzz", ""], answer=right) == [1.0, 1.0, 0.0, 0.0, 0.0]
 
@@ -74,9 +64,6 @@ def test_coin_flip() -> None:
     assert scores("coin_flip", right, answer="0.0001220703125") == [1.0] * 4
     assert scores("coin_flip", wrong, answer="0.0001220703125") == [0.0] * len(wrong)
     assert scores("coin_flip", ["1", "0.9995"], answer="0.9995") == [0.0, 1.0]
-    items = items_of("coin_flip", 300)
-    small = next(index for index in range(300) if 0.0 < float(items.entry(index)["answer"]) < 2e-4)
-    assert original_score(items, "0", small) == 1.0
 
 
 def test_gsm_symbolic() -> None:
@@ -85,9 +72,6 @@ def test_gsm_symbolic() -> None:
     assert scores("gsm_symbolic", answers, answer="7") == [1.0, 1.0, 0.01, 0.01, 0.01, 0.01, 0.0, 1.0, 0.0]
     answers = ["-1", f"{MINUS}1", "-1.0", "$-1$", "-1 years", "He was -1 years old.", "1", "-2", "-1/2"]
     assert scores("gsm_symbolic", answers, answer="-1") == [1.0] * 6 + [0.01] * 3
-    items = items_of("gsm_symbolic", seed=2484630416)
-    assert (items.entry(2)["answer"], original_score(items, "-1", 2)) == ("-1", 0.01)
-    assert original_score(items, f"-{items.entry(0)['answer']}") == 1.0
 
 
 def test_spell_backward() -> None:
@@ -95,9 +79,6 @@ def test_spell_backward() -> None:
     assert scores("spell_backward", ["olleh", "OLLEH", "olleh x", "olle", "?", "?lleh", ""], answer="olleh") == pytest.approx(
         [1.0, 1.0, 0.8, 0.8, 0.0, 0.8, 0.0]
     )
-    items = items_of("spell_backward", 100, min_word_len=5)
-    originals = [original_score(items, f"{items.entry(index)['answer']} x", index) for index in range(100)]
-    assert max(originals) > 1.0
 
 
 def test_puzzle24_wants_each_number_of_the_puzzle_once() -> None:

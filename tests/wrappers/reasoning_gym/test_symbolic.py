@@ -10,7 +10,7 @@ import pytest
 
 import vfgym
 from tests.workers.processes import descendants, peak_mb
-from tests.wrappers.reasoning_gym.making import SYMBOLIC, items_of, original_score, right_answer, score, small
+from tests.wrappers.reasoning_gym.making import SYMBOLIC, original_score, right_answer, score, small
 from vfgym.wrappers.reasoning_gym import scoring
 from vfgym.wrappers.reasoning_gym.symbolic import score as score_in_worker
 
@@ -36,15 +36,6 @@ def test_a_worker_gives_a_scorer_formulas_and_nothing_else() -> None:
     for answer in ("6*4", "exit()", "x.y"):
         assert score_in_worker(Noting(), "countdown", answer, {}) == 0.25
     assert seen == ["6*4", None, None]
-
-
-@pytest.mark.parametrize("name", ["countdown", "puzzle24", "simple_integration"])
-def test_answers_are_not_run_as_code(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    items = items_of(name)
-    numbers = ", ".join(map(str, items.entry(0)["metadata"].get("numbers", ())))
-    for code in (f"print({numbers})", "[print(1)]", "(lambda: print(1))()"):
-        assert score(items, code) < 0.1
-    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
-import numpy as np
 import pytest
 
 from tests.wrappers.textarena.playing import begun, playable
@@ -12,30 +9,6 @@ from vfgym import AssistantMessage
 from vfgym.codecs import ActionNotFound
 from vfgym.wrappers.textarena import textarena_games
 from vfgym.wrappers.textarena.answers import GAMES_OF_SENTENCES, read_move
-
-FORMS = {
-    "brackets": "I look at the board. {0}",
-    "bare": "{1}",
-    "tag": "It is free.\n<action>{1}</action>",
-    "tag and brackets": "<think>[0]?</think><answer>{0}</answer> It is free.",
-    "box": "So $\\boxed{{{1}}}$",
-    "json": '```json\n{{"why": "It is free.", "action": {2}}}\n```\nGood luck!',
-    "label": "It is free.\n\n**My move:** {1}",
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("game", ["TicTacToe-v0", "LiarsDice-v0", "ColonelBlotto-v0", "Countdown-v0"])
-def test_a_move_is_the_same_in_every_form(game: str, form: str) -> None:
-    """The game goes as TextArena's own, which is given the moves as they are."""
-    table, native, rng = begun(game, 3, max_moves=60), begun(f"{game}-raw", 3, max_moves=60), np.random.default_rng(0)
-    while native.turn is not None:
-        move = str(native.sample_move(native.turn, rng).content)
-        bare = move.removeprefix("[").removesuffix("]")
-        assert f"[{bare}]" == move
-        said = FORMS[form].format(move, bare, json.dumps(bare))
-        assert table.move(AssistantMessage(said)) == native.move(AssistantMessage(move)), said
-        assert table.turn == native.turn
 
 
 @pytest.mark.parametrize(
@@ -59,6 +32,13 @@ def test_different_moves_are_asked_again(answer: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "move"),
     [
+        ("I look at the board. [0 1]", "[0 1]"),
+        ("0 1", "[0 1]"),
+        ("It is free.\n<action>0 1</action>", "[0 1]"),
+        ("<think>[0]?</think><answer>[0 1]</answer> It is free.", "[0 1]"),
+        ("So $\\boxed{0 1}$", "[0 1]"),
+        ('```json\n{"why": "It is free.", "action": "0 1"}\n```\nGood luck!', "[0 1]"),
+        ("It is free.\n\n**My move:** 0 1", "[0 1]"),
         ("I play [Bet 10]. Yes: [bet  10]", "[Bet 10]"),
         ("Countdown: <action>0 1 *</action>", "[0 1 *]"),
         ("[ ] is empty, so **[4]**", "[4]"),
@@ -68,7 +48,7 @@ def test_different_moves_are_asked_again(answer: str) -> None:
         ("**4*", "[*4]"),
     ],
 )
-def test_a_move_that_is_given_twice_counts_without_emphasis_or_full_stop(answer: str, move: str) -> None:
+def test_a_move_is_the_same_however_it_is_marked(answer: str, move: str) -> None:
     assert read_move(answer) == move
 
 

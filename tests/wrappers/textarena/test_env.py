@@ -127,12 +127,3 @@ def test_an_opponent_that_a_game_puts_out_for_what_is_no_move_makes_nobody_win()
         *_, ended, _, info = env.step("[Bid: 1, 2]")
     assert "the opponent at the seat of 1 found no valid move" in info["error"]
     assert env.state["reward"] == 0.0
-
-
-def test_other_ways_to_write_a_legal_move_are_played() -> None:
-    env = vfgym.TextArenaEnv("2048-v0")
-    _, info = env.reset(seed=SEED)
-    written = info["legal_actions"][0].lower()
-    assert written not in info["legal_actions"]
-    env.step(written)
-    assert not env.state["trajectory"][-1]["extras"].get("invalid_answer")

@@ -50,14 +50,6 @@ def test_secrets_are_common_nouns() -> None:
 
 
 @pytest.mark.exhaustive
-def test_the_nine_games_ask_nobody_and_print_nothing() -> None:
-    """Without NLTK's data; NLTK itself is imported only to look for it."""
-    ids = [env_id for env_id in playable("default") if textarena_games()[env_id]["game"] in GAMES]
-    assert len({textarena_games()[env_id]["game"] for env_id in ids}) == 9
-    assert run(f"for env_id in {ids}: table = TextArenaGame(env_id); table.reset(1); table.observe(table.turn)") == ""
-
-
-@pytest.mark.exhaustive
 def test_the_corpora_of_nltk_are_read_where_there_are_any(tmp_path: Path) -> None:
     corpus = tmp_path / "corpora" / "words"
     corpus.mkdir(parents=True)
