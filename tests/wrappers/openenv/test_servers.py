@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import pickle
 from typing import Any
 
@@ -66,6 +68,25 @@ def test_nobody_waits_for_a_place_whose_episode_does_not_go_on(websockets: bool)
         env.close()
         assert other.reset(seed=0)
         other.close()
+
+
+def test_who_waits_does_not_give_up_while_another_episode_goes_on() -> None:
+    with serving(StandIn(websockets=False)) as stand_in:
+
+        async def play() -> None:
+            server = OpenEnvServer(stand_in.url, 20.0)
+            first, _ = await server.begin("reset", {"seed": 1})
+            server._moved_at, server.timeout = math.inf, 0.1
+            second = asyncio.ensure_future(server.begin("reset", {"seed": 2}))
+            done, _ = await asyncio.wait((second,), timeout=0.4)
+            assert not done
+            server.timeout = 20.0
+            await server.end(first)
+            link, reply = await second
+            assert reply.observation["total"] == 2
+            await server.end(link)
+
+        wait(on_background_loop(play))
 
 
 def test_an_address_is_taken_without_a_slash_at_its_end_and_what_is_none_is_refused() -> None:

@@ -22,6 +22,7 @@ from vfgym.wrappers.textarena.answers import GAMES_OF_SENTENCES, read_move
             "I think.\nSo 4.",
         ),
         *("[4] <think>", "[4]<think>I should have", "I look.\nThe middle.", "<action>[4]</action> <action>[0]</action>"),
+        *("<action>[4</action>", "<action>4]</action>", "<action>a\nb</action>"),
     ],
 )
 def test_different_moves_are_asked_again(answer: str) -> None:
