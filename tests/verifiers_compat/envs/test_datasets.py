@@ -34,6 +34,8 @@ def test_a_question_gets_system_prompt_and_few_shot_and_a_prompt_what_it_lacks(r
     rows = Dataset.from_list([row]) if as_dataset else [row]
     shown = vf.SingleTurnEnv(dataset=rows, system_prompt="Yours.", few_shot=[SHOT]).get_dataset()[0]
     assert (shown["prompt"], shown.get("question")) == (prompt, row.get("question"))
+    alone = vf.SingleTurnEnv(dataset=rows).get_dataset()[0]["prompt"]
+    assert alone == [message for message in prompt if message not in (YOURS, SHOT)]
 
 
 def test_ids_that_are_numbers_are_kept_others_renamed_and_those_of_environments_dropped() -> None:

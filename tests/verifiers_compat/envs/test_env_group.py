@@ -47,7 +47,7 @@ def test_what_is_said_to_a_group_reaches_its_environments() -> None:
     assert isinstance(nested, vf.EnvGroup)
     assert (math.max_seq_len, nested.envs[0].max_seq_len, nested.envs[0].score_rollouts) == (9, 9, True)
     group.set_kwargs(timeout_seconds=2.0, max_total_completion_tokens=9)
-    assert [(env.timeout_seconds, env.max_total_completion_tokens) for env in (math, nested.envs[0])] == [(2.0, 9)] * 2
+    assert [(env.timeout_seconds, env.max_total_completion_tokens) for env in (math, nested.envs[0], group)] == [(2.0, 9)] * 3
     own = vfgym.SingleTurnEnv(ROWS)
     vf.EnvGroup([own], env_names=["own"]).set_kwargs(timeout_seconds=3.0)
     assert own.timeout_seconds == 3.0

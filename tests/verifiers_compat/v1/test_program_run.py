@@ -25,7 +25,7 @@ async def test_what_a_command_says_to_the_model_is_its_completion(tmp_path: Path
     """As with verifiers 0.1.14; what it prints is in ``state["command"]``."""
     script = tmp_path / "ask.py"
     script.write_text(ASK, encoding="utf-8")
-    program = {"command": [sys.executable, str(script), "task.question"], "env": {"EXTRA": "task.answer"}}
+    program = {"command": [sys.executable, str(script)], "args": "task.question", "env": {"EXTRA": "task.answer"}}
     client = Recording(["four ✓"])
     state = await vf.Harness(program, client=client, model="m").run({"prompt": "?", "question": "2+2?", "answer": "42"})
     assert (state["prompt"], state["completion"]) == ([{"role": "user", "content": "2+2?"}], [{"role": "assistant", "content": "four ✓"}])

@@ -104,3 +104,17 @@ def test_both_are_where_published_environments_import_them_from() -> None:
 def test_what_sandboxes_do_not_offer_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         vf.CliAgentEnv("agent", dataset=ROWS, backend="bwrap", **arguments)
+
+
+async def test_hooks_say_what_a_sandbox_is_given() -> None:
+    class Small(vf.CliAgentEnv):
+        def get_sandbox_resources(self, state: vf.State) -> dict[str, Any]:
+            return {**super().get_sandbox_resources(state), "memory_gb": 1}
+
+    given: dict[str, Any] = {"dataset": ROWS, "backend": "bwrap", "memory_gb": 3, "disk_size_gb": 4, "environment_vars": {"NAME": "me"}}
+    for cls, memory in ((vf.CliAgentEnv, 3072), (Small, 1024)):
+        env = cls("agent", max_turns=7, **given)
+        spec = await env.get_sandbox_spec(vf.State(info={}))
+        assert (spec.memory_mb, spec.disk_mb, spec.working_dir, spec.image, env.max_turns) == (memory, 4096, "/app", None, 7)
+        variables = await env.build_env_vars(vf.State(interception_base_url="http://here/v1", model=""))
+        assert variables == {"NAME": "me", "OPENAI_BASE_URL": "http://here/v1", "OPENAI_MODEL": "model"}
