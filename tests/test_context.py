@@ -26,7 +26,7 @@ def test_what_is_given_holds_in_its_block_and_the_rest_stays() -> None:
             raise KeyError
         assert in_force() == before._replace(deadline=1.0, pace="a")
     assert in_force() is before
-    with pytest.raises(ValueError, match="limits"), given(limits=1):
+    with pytest.raises(KeyError, match="limits"), given(limits=1):
         pass
 
 
