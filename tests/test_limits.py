@@ -328,6 +328,27 @@ def test_requests_that_fail_or_are_given_up_are_counted_apart() -> None:
     assert (of_rollouts.spent.requests, of_rollouts.spent.errors, of_rollouts.spent.abandoned) == (2, 0, 1)
 
 
+def test_what_each_request_spends_is_reported() -> None:
+    told: list[Spending] = []
+    meter = Meter(SpendingLimits(), PriceTable.of(PRICES), report=told.append)
+    meter.begin_again()
+    meter.count_failure()
+    meter.count_given_up()
+    meter.count("scripted", Usage(prompt_tokens=1, reasoning_tokens=0, completion_tokens=2, total_tokens=3))
+    meter.count("unknown", None)
+    assert [(each.requests, each.tokens, each.errors, each.abandoned, each.cost is None) for each in told] == [
+        (1, 0, 0, 0, False),
+        (1, 0, 1, 0, False),
+        (1, 0, 0, 1, False),
+        (1, 3, 0, 0, False),
+        (1, 0, 0, 0, True),
+    ]
+    total = Spending()
+    for each in told:
+        total.add(each)
+    assert total == meter.spent
+
+
 def test_a_rollout_has_turns_and_counts_what_came_out_of_a_cache() -> None:
     usage = Usage(prompt_tokens=1, reasoning_tokens=0, completion_tokens=2, total_tokens=3)
     meter = RolloutMeter(RolloutLimits(tokens=6, turns=2))

@@ -15,6 +15,7 @@ import vfgym
 from vfgym import lifecycle
 from vfgym.model_server import ModelServer
 from vfgym.results import load_results
+from vfgym.testing import FakeModel
 
 JUDGE_KEYS = {"judge_input_tokens", "judge_output_tokens", "judge_requests"}
 POLICY_KEYS = {"input_tokens", "output_tokens", "final_input_tokens", "final_output_tokens"}
@@ -108,6 +109,17 @@ async def test_rollouts(server: ModelServer, func: Any) -> None:
     assert results["metadata"]["usage"]["judge_requests"] == pytest.approx(asked / 3)
     output_tokens = sum(row["token_usage"]["judge_output_tokens"] for row in results["outputs"])
     assert output_tokens == pytest.approx(asked * 4)  # three bytes and an end
+
+
+@pytest.mark.parametrize("is_authored", [False, True])
+async def test_what_is_asked_without_a_state_is_of_the_rollout_that_is_scored(is_authored: bool) -> None:
+    class Own(vfgym.JudgeRubric):
+        async def score_rollout(self, state: Any) -> None:
+            state["reward"] = await without_state(self.judge, state["prompt"], state["completion"], "")
+
+    rubric: Any = (Own if is_authored else vfgym.JudgeRubric)(None if is_authored else without_state, judge_client=FakeModel(["yes"]))
+    (row,) = vfgym.evaluate(vfgym.SingleTurnEnv(ROWS[:1], rubric=rubric), lambda observation, info: "four", progress=False)["outputs"]
+    assert (row["reward"], row["token_usage"]["judge_requests"]) == (1.0, 1)
 
 
 def test_a_judge_that_fails_was_asked(server: ModelServer) -> None:

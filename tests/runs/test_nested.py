@@ -11,9 +11,10 @@ import pytest
 import verifiers_compat as vf
 import vfgym
 from tests.models import calling
-from vfgym import ModelAgent, MultiTurnEnv, Rubric, SingleTurnEnv, ToolEnv, evaluate
+from vfgym import AssistantMessage, ModelAgent, MultiTurnEnv, Response, Rubric, SingleTurnEnv, ToolEnv, evaluate
 from vfgym.errors import ModelError
-from vfgym.testing import ScriptedClient
+from vfgym.messages import Usage
+from vfgym.testing import FakeModel, ScriptedClient
 
 INNER_TURNS = 5
 
@@ -235,6 +236,44 @@ async def test_a_rollout_of_its_authors_own_ends_when_its_time_is_over(stepped: 
     else:
         outputs = (await env.evaluate(ScriptedClient(["x"]), "m", limits_each=limits))["outputs"]
     assert [(row["stop_condition"], row["ending"]) for row in outputs] == [("limit_reached", "cut")]
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+async def test_the_limits_of_a_rollout_hold_when_it_is_played_again(stepped: bool) -> None:
+    usage = Usage(prompt_tokens=9, reasoning_tokens=0, completion_tokens=1, total_tokens=10)
+    model = FakeModel(lambda request: Response("", 0, "m", usage, AssistantMessage("x")))
+    attempts, asked = [], []
+
+    class Asking(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            attempts.append(state)
+            if len(attempts) == 1:
+                raise vf.InfraError("once")
+            for _ in range(9):
+                asked.append(await model.get_response(messages, "m"))
+
+    env = Asking(dataset=[{"question": "0"}], rubric=vf.Rubric())
+    how: dict[str, Any] = {"limits_each": {"tokens": 45}, "max_retries": 1}
+    if stepped:
+        outputs = (await vfgym.aevaluate(env, ModelAgent(model, "m"), progress=False, **how))["outputs"]
+    else:
+        outputs = (await env.evaluate(model, "m", **how))["outputs"]
+    assert (len(attempts), len(asked)) == (2, 3)  # with the two answers of the attempts
+    assert [(row["stop_condition"], row["ending"]) for row in outputs] == [("limit_reached", "cut")]
+
+
+async def test_a_run_rollout_of_its_authors_own_has_the_limits_of_the_rollout() -> None:
+    class Own(vf.MultiTurnEnv):
+        async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
+            return [{"role": "user", "content": "go on"}]
+
+        async def run_rollout(self, *args: Any, **kwargs: Any) -> Any:
+            return await super().run_rollout(*args, **kwargs)
+
+    env = Own(dataset=[{"question": "0"}], rubric=vf.Rubric(), max_turns=INNER_TURNS)
+    client = ScriptedClient(["x"] * INNER_TURNS)
+    outputs = (await env.evaluate(client, "m", independent_scoring=True, limits_each={"turns": 2}))["outputs"]
+    assert [(row["stop_condition"], client.calls) for row in outputs] == [("limit_reached", 2)]
 
 
 @pytest.mark.parametrize("nested", [False, True])
