@@ -25,6 +25,7 @@ from vfgym.results import GenerateOutputs, find_incomplete
 from vfgym.results.files import METADATA, default_results_path
 from vfgym.results.reducing import check_reducer
 from vfgym.runs import evaluate
+from vfgym.runs.replicas import maker_named
 from vfgym.runs.spending import Budget
 from vfgym.wrappers.to_chat import import_id
 
@@ -193,4 +194,6 @@ def _results_path(run: PlannedRun, command: EvalCommand, *, of_many: bool) -> Pa
 
 def _registered_arguments(env_id: str) -> dict[str, Any]:
     """Return the arguments with which an id was registered: those of a run that was given no others."""
+    if maker_named(env_id) is not None:
+        return {}
     return dict(gym.spec(import_id(env_id)).kwargs)

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,21 +146,20 @@ class Coordinator:
         self._is_used_up = False
         self._not_metrics = STANDARD_KEYS.union(order.state_columns)
 
-    async def play(self, jobs: Sequence[GroupJob]) -> None:
+    async def play(self, jobs: Iterable[GroupJob], num_rollouts: int) -> None:
         """Let all rollouts be played.
 
         Args:
             jobs: What is played: each goes to one worker.
+            num_rollouts: How many rollouts that are.
 
         Raises:
             WorkersLost: If no worker is left.
             vfgym.errors.Error: What a worker says that ends the run.
         """
         loop = asyncio.get_running_loop()
-        self._fresh, self._left = iter(jobs), sum(len(job.numbers) for job in jobs)
+        self._fresh, self._left = iter(jobs), num_rollouts
         self._over: asyncio.Future[None] = loop.create_future()
-        if not self._left:
-            return
         self._may_wait_until = loop.time() + _SECONDS_TO_JOIN
         server = await asyncio.start_server(self._serve, "127.0.0.1" if self._is_local else "0.0.0.0", 0)
         self._addresses = addresses_of(server.sockets[0].getsockname()[1], is_local=self._is_local)
@@ -306,8 +305,11 @@ class Coordinator:
                 meter.count_given_up()
             worker.held = 0
         worker.closed.set()
-        if not self._over.done() and jobs:
-            await self._play_again(jobs, await self._reason(worker.number))
+        if self._over.done():
+            return
+        if jobs:
+            self._play_again(jobs, await self._reason(worker.number))
+        self._feed_all()
 
     async def _reason(self, number: int) -> str:
         """Return why a worker has ended, where its executor tells soon."""
@@ -317,7 +319,7 @@ class Coordinator:
                 return await _ended(future) if future is not None else ""
         return "its connection broke"
 
-    async def _play_again(self, jobs: Sequence[_Job], reason: str) -> None:
+    def _play_again(self, jobs: Sequence[_Job], reason: str) -> None:
         again = sum(len(job.group.numbers) for job in jobs if job.deaths + 1 < MOST_DEATHS)
         logger.warning("a worker died (%s): of the rollouts that it was playing, %d are played again", reason, again)
         for job in jobs:
@@ -328,7 +330,6 @@ class Coordinator:
                 continue
             (self._suspects if job.deaths == MOST_DEATHS - 1 else self._again).append(job)
         self._note_redone(again)
-        self._feed_all()
 
     # What workers say
 
@@ -410,14 +411,18 @@ class Coordinator:
         job = worker.jobs.pop(message["job"], None)
         if job is None:
             return
-        if worker.is_isolated:
+        was_isolated = worker.is_isolated
+        if was_isolated:
             worker.is_isolated, self._isolating = False, None
         rows = [read_row(data, self._not_metrics) for data in message["rows"]]
         for row in rows:
             take_messages(row, self._order.types)
         self._note_columns(message["unseen"], message["known"])
         self._done(job, lambda: self._keep(rows))
-        self._feed_all()
+        if was_isolated:  # another one may have a suspect now
+            self._feed_all()
+        else:
+            self._feed(worker)
 
     def _done(self, job: _Job, keep: Callable[[], None]) -> None:
         """Take note that a job is done, once what came of it is kept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.coordinator import Coordinator, WorkerOrder
@@ -41,13 +41,15 @@ async def play_on_workers(
     Raises:
         vfgym.errors.WorkersLost: If no worker is left.
     """
-    alone = [GroupJob(group.example, [number]) for group in groups for number in group.numbers]
-    jobs = list(groups) if prepared.in_groups else alone
-    if not jobs:
+    num_rollouts = sum(len(group.numbers) for group in groups)
+    if not num_rollouts:
         return
+    alone = (GroupJob(group.example, [number]) for group in groups for number in group.numbers)
+    jobs: Iterable[GroupJob] = groups if prepared.in_groups else alone
+    num_jobs = len(groups) if prepared.in_groups else num_rollouts
     run, has_secrets = spec_as_data(spec)
     async with opened(executor, spec.workers) as on:
-        num_workers = max(1, min(on.num_workers, most_at_once, len(jobs)))
+        num_workers = max(1, min(on.num_workers, most_at_once, num_jobs))
         order = WorkerOrder(
             run=run,
             has_secrets=has_secrets,
@@ -70,4 +72,4 @@ async def play_on_workers(
             note_columns=recorder.made.note_columns,
             note_redone=recorder.note_redone,
         )
-        await coordinator.play(jobs)
+        await coordinator.play(jobs, num_rollouts)
