@@ -108,8 +108,9 @@ def computing(elsewhere: dict[str, Any]) -> None:
     print(f"  local    {here.seconds:7.2f} s, {here.cpu:6.2f} s of CPU")
     print(f"  workers  {there.seconds:7.2f} s, {there.cpu:6.2f} s of CPU, {there.until_first:.2f} s until the first row")
     print(f"  {here.playing / there.playing:.2f} times as fast from the first row on, {here.seconds / there.seconds:.2f} times in all")
+    on_free_cores = elsewhere["workers"] * here.cpu / there.cpu
     print(
-        f"  CPU: {there.cpu / here.cpu:.3f} times as much; cores that have nothing else to do would be {elsewhere['workers'] * here.cpu / there.cpu:.2f} times as fast"
+        f"  CPU: {there.cpu / here.cpu:.3f} times as much, so with cores that do nothing else it would be {on_free_cores:.2f} times as fast"
     )
 
 
@@ -121,9 +122,8 @@ def lognormal(elsewhere: dict[str, Any]) -> None:
     print(f"lognormal rollouts (median {MEDIAN} s, sigma {SIGMA:g}), {args['num_tasks']} of them, {AT_ONCE} at once: ideally {ideal:.2f} s")
     for name, settings in (("local", {}), ("workers", elsewhere)):
         took = measure(waiting, args, **settings)
-        print(
-            f"  {name:8} {took.seconds:7.2f} s: {ideal / took.playing:.3f} of the ideal from the first row on, {ideal / took.seconds:.3f} in all"
-        )
+        share, in_all = ideal / took.playing, ideal / took.seconds
+        print(f"  {name:8} {took.seconds:7.2f} s: {share:.3f} of the ideal from the first row on, {in_all:.3f} in all")
 
 
 def cheap(elsewhere: dict[str, Any]) -> None:
