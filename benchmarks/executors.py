@@ -109,9 +109,7 @@ def computing(elsewhere: dict[str, Any]) -> None:
     print(f"  workers  {there.seconds:7.2f} s, {there.cpu:6.2f} s of CPU, {there.until_first:.2f} s until the first row")
     print(f"  {here.playing / there.playing:.2f} times as fast from the first row on, {here.seconds / there.seconds:.2f} times in all")
     on_free_cores = elsewhere["workers"] * here.cpu / there.cpu
-    print(
-        f"  CPU: {there.cpu / here.cpu:.3f} times as much, so with cores that do nothing else it would be {on_free_cores:.2f} times as fast"
-    )
+    print(f"  CPU: {there.cpu / here.cpu:.3f} times as much, on free cores {on_free_cores:.2f} times as fast")
 
 
 def lognormal(elsewhere: dict[str, Any]) -> None:

@@ -23,9 +23,9 @@ FOLDER = "VFGYM_TEST_EXECUTORS"
 class Counting(SingleTurnEnv):
     """Asks for the number of the task; half of the answers of `answer` are right."""
 
-    def __init__(self, num_tasks: int = 12, **kwargs: Any) -> None:
-        """Ask so many questions."""
-        tasks = [{"question": str(number), "answer": str(number)} for number in range(num_tasks)]
+    def __init__(self, num_tasks: int = 12, width: int = 0, **kwargs: Any) -> None:
+        """Ask so many questions, each of so many characters or more."""
+        tasks = [{"question": f"{number:0{width}}", "answer": str(number)} for number in range(num_tasks)]
         super().__init__(dataset=tasks, rubric=Rubric([is_right]), **kwargs)
 
 

@@ -48,7 +48,7 @@ class RayExecutor(concurrent.futures.Executor):
         self._is_own = not ray.is_initialized()
         if self._is_own:
             try:
-                ray.init(address=address, log_to_driver=False, logging_level="WARNING")
+                ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise ConfigurationError(f"there is no Ray cluster to play in: {error}") from error
         self._options = {

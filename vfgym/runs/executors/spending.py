@@ -65,7 +65,12 @@ class Ledger:
         """Let what was spent be reported at the end of the event loop's turn. It may be called in any thread."""
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon_threadsafe(self.report)
+            self._loop.call_soon_threadsafe(self.report_if_due)
+
+    def report_if_due(self) -> None:
+        """Report what was spent since the last report: before anything is told that came of it."""
+        if self._is_due:
+            self.report()
 
     def report(self) -> None:
         """Report what was spent so far, and how many requests are under way."""

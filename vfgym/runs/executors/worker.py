@@ -14,6 +14,7 @@ from typing import Any
 
 from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
+from vfgym.bounded_json import dump_json
 from vfgym.errors import LimitReached
 from vfgym.results.rows import row_line
 from vfgym.runs.engine import Engine, GroupJob
@@ -113,6 +114,7 @@ async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> 
             job = orders.finished(group)
             known = [] if not rows.unseen else rows.known
             head = f'{{"job":{job},"known":{_json_list(known)},"unseen":{_json_list(sorted(rows.unseen))},"rows":['
+            orders.ledger.report_if_due()
             link.send_text(head + ",".join(map(row_line, made)) + "]}")
             await link.drain()
 
@@ -179,6 +181,4 @@ class _Orders(AsyncIterator[tuple[GroupJob, int]]):
 
 
 def _json_list(names: Sequence[str]) -> str:
-    from vfgym.bounded_json import dump_json
-
     return dump_json(list(names))
