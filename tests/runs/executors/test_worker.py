@@ -12,7 +12,8 @@ import pytest
 
 import vfgym
 from tests.runs.executors.players import answer, counting, without_drawn
-from vfgym import RunSpec
+from vfgym import ClientConfig, RunSpec
+from vfgym.model_server import ModelServer
 from vfgym.runs.executors.link import LinkClosed, WorkerLink
 from vfgym.runs.executors.travelling import spec_as_data
 from vfgym.runs.executors.worker import serve_rollouts, this_process
@@ -95,6 +96,20 @@ async def test_it_says_which_columns_no_state_has() -> None:
         assert message["unseen"] == ["quesion"]
         assert "question" in message["known"] or "answer" in message["known"]
         link.send({"over": True})
+
+
+async def test_it_tells_what_was_spent_before_the_rows_that_it_was_spent_for() -> None:
+    with ModelServer() as server:
+        config = ClientConfig(api_base_url=server.openai_url, api_key_var="NONE")
+        async with coordinated() as (link, _, _):
+            link.send(order(agent=None, model="echo", client=config, prices={"echo": {"input": 1.0, "output": 1.0}}))
+            await heard(link, "want")
+            link.send(job(1, 0, 0))
+            requests = 0
+            while "rows" not in (message := await link.receive()):
+                requests = message["spent"]["requests"] if "spent" in message else requests
+            assert requests == message["rows"][0]["spent"]["requests"] == 1
+            link.send({"over": True})
 
 
 @pytest.mark.parametrize(

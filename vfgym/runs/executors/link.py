@@ -26,6 +26,8 @@ _MOST_BYTES = 2**30
 _MOST_BYTES_OF_STRANGERS = 2**14
 """Of one message of who has not proved to know the token."""
 _SECONDS_FOR_GREETING = 30.0
+_MUCH = 2**16
+"""Bytes that wait to be sent before whoever sends more has to wait, too."""
 _LEVELS_AROUND_ROWS = 8
 
 
@@ -40,6 +42,7 @@ class WorkerLink:
         """Take a connection that is open."""
         self._reader, self._writer = reader, writer
         self._unwritten: list[bytes] = []
+        self._num_unwritten = 0
         self._loop = asyncio.get_running_loop()
         keep_alive(writer.get_extra_info("socket"))
 
@@ -64,18 +67,21 @@ class WorkerLink:
         if not self._unwritten:
             self._loop.call_soon(self._write)
         self._unwritten.append(_LENGTH.pack(len(data)) + data)
+        self._num_unwritten += len(data)
 
     def _write(self) -> None:
-        data, self._unwritten = b"".join(self._unwritten), []
+        data, self._unwritten, self._num_unwritten = b"".join(self._unwritten), [], 0
         if data and not self._writer.is_closing():
             self._writer.write(data)
 
     async def drain(self) -> None:
-        """Wait until the other side has taken most of what was sent.
+        """Wait until the other side has taken most of what was sent, where that is much.
 
         Raises:
             LinkClosed: If it is gone.
         """
+        if self._num_unwritten + self._writer.transport.get_write_buffer_size() < _MUCH:
+            return  # it is written with what else is sent in this turn
         self._write()
         try:
             await self._writer.drain()
