@@ -781,7 +781,7 @@ async def test_cancellation_while_cleaning_up_keeps_no_handler_from_running_and_
 
 
 class Counting(Echo):
-    """Ends after `limit` turns and draws random numbers, so that copies can be told apart."""
+    """Ends after `limit` turns (an author's own name) and draws random numbers, so that copies can be told apart."""
 
     limit = 3
 

@@ -77,8 +77,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
     """Whether episodes are played but not scored, for somebody who scores whole groups of them."""
     throws_away: Callable[[State], bool] | None = None
     """Says of an episode that was played whether it is thrown away without being scored, for somebody who plays it again then."""
-    limit: RolloutMeter | None = None
-    """What the episode that begins next may spend; None where that is not limited."""
+    next_limit: RolloutMeter | None = None
+    """What the episode that begins next may spend; None where that is not limited. (Authors have a `limit` of their own.)"""
 
     @property
     def definition(self) -> ChatEnv:
@@ -368,7 +368,7 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             self.action_space.sampler = definition.action_sampler()  # tools may have been added since
         playing, task = definition.routed(task)
         self._episode = episode = playing.new_episode(self._sessions.of(playing), self._numbers)
-        episode.limit, self.limit = self.limit, None
+        episode.limit, self.next_limit = self.next_limit, None
         try:
             yield from episode.open(task)
             error = episode.state["error"]

@@ -105,7 +105,7 @@ class StepPlayer:
         ``begin(env)`` raises: it would recur in every episode, so it stops the run.
         """
         config, env, seat = self._config, self._env, self._seat
-        seat.limit = limit
+        seat.next_limit = limit
         if limit is not None:
             limit.is_over = False
         try:
