@@ -740,6 +740,13 @@ def test_a_step_of_an_episode_whose_loop_is_gone_asks_for_reset() -> None:
     assert env.step("b").terminated
 
 
+async def test_a_sync_reset_can_be_followed_by_async_steps() -> None:
+    env = Twice(rubric=Rubric(score))
+    env.reset(options={"example_id": 0})
+    await env.astep("1")
+    assert (await asyncio.to_thread(env.step, "1")).reward == 2.0
+
+
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_an_episode_with_parked_calls_refuses_to_be_copied_and_says_why(duplicate: Callable[[Any], Any]) -> None:
     env = Twice()
