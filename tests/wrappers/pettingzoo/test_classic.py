@@ -26,8 +26,9 @@ GAMES = [
 @pytest.mark.parametrize(("name", "arguments"), GAMES)
 def test_played_in_words_it_is_the_same_game(name: str, arguments: dict[str, Any], seeds: range) -> None:
     """The same seed and the same moves give the same observations, rewards, terminations and truncations."""
-    for seed in seeds:
-        check_same_game(factory(name, **arguments), seed, most=30 if name == "chess_v6" else 500)
+    is_long = name == "chess_v6"
+    for seed in seeds[:10] if is_long else seeds:
+        check_same_game(factory(name, **arguments), seed, most=30 if is_long and seed < 3 else 2000)
 
 
 def test_connect_four_is_drawn_with_its_columns() -> None:
