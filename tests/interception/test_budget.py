@@ -70,5 +70,6 @@ def test_messages_are_kept_once_and_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert own.kept == kept + 2 * 16
     monkeypatch.setattr(budget, "MOST_KEPT", own.kept + 100)
     for message in (UserMessage("x" * 100), UserMessage("a")):
-        with pytest.raises(TooMuch, match="conversations of a rollout"):
+        with pytest.raises(TooMuch, match="conversations of a rollout") as caught:
             own.keep([message] * 10)
+        assert caught.value.status == 413
