@@ -231,6 +231,7 @@ CALLED: dict[str, Read] = {
     "vfgym.clients.formats.openai_chat_stream.collect_stream": _collect,
     "vfgym.interception.wire.split_into_pieces": lambda text: list(_of("vfgym.interception.wire", "split_into_pieces")(text)),
     "vfgym.model_server.wire.parse_body": lambda text: _of("vfgym.model_server.wire", "parse_body")(text.encode("utf-8", "surrogatepass")),
+    "vfgym.results.reading.read_row": lambda text: _of("vfgym.results.reading", "read_row")(_row(text), ()),
     "vfgym.results.plain_json.line_of": lambda text: _of("vfgym.results.plain_json", "line_of")(_row(text), []),
     "vfgym.rubrics.judge_rubric.fill_template": lambda text: _of("vfgym.rubrics.judge_rubric", "fill_template")(
         "{question}", {"question": text}
