@@ -49,5 +49,5 @@ def test_it_may_be_named_otherwise_and_is_told_in_a_line_or_refused(run: Path, c
     export_run(run, "csv", Path("mine.csv"), None, as_json=False)
     assert capsys.readouterr().out == "3 rows in mine.csv\n"
     with pytest.raises(ConfigurationError, match="a lowest reward is for sft and preference"):
-        export_run(run, "csv", Path("mine.csv"), 0.0, as_json=True)
-    assert not (directory / "mine.csv").exists()
+        export_run(run, "csv", Path("other.csv"), 0.0, as_json=True)
+    assert not (directory / "other.csv").exists()
