@@ -63,9 +63,7 @@ def _context_with(seconds_left: float | None, keys: Any) -> RolloutContext:
     return RolloutContext(None if seconds_left is None else time.monotonic() + seconds_left, keys=keys)
 
 
-_NOTHING = RolloutContext()
-_context: ContextVar[RolloutContext] = ContextVar("rollout_context", default=_NOTHING)
-
+_context: ContextVar[RolloutContext] = ContextVar("rollout_context", default=RolloutContext())  # noqa: B039 (it is immutable)
 _PLACES = {name: place for place, name in enumerate(RolloutContext._fields)}
 
 in_force = _context.get

@@ -8,7 +8,6 @@ import functools
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from verifiers_compat.envs.environment import Environment
@@ -146,13 +145,10 @@ class GroupInputs:
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
-        self.num_examples, self.num_rollouts = inputs.num_examples, inputs.num_rollouts
-        self.rollouts_per_example = inputs.rollouts_per_example
         self.slots = {example.example_id: GroupSlots(example.num_rollouts) for example in inputs.examples()}
 
-    def examples(self) -> Iterator[Example]:
-        """Give the examples in order."""
-        return self._inputs.examples()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inputs, name)
 
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""

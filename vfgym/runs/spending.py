@@ -186,27 +186,13 @@ class RunSpending:
             meter.raise_if_refused()
 
     def of_rollout(self, number: int) -> contextlib.AbstractContextManager[RolloutMeter | None]:
-        """Count what a rollout spends inside.
-
-        Args:
-            number: Its number within its example.
-
-        Returns:
-            A context that gives what counts it, by which its episode is limited; None where nothing is counted.
-        """
+        """Count what a rollout of this number spends inside; gives what counts and limits it, else None."""
         if self.meter is None and not self._limits_rollouts:
             return _NOTHING
         return self._measured(RolloutMeter(self.budget.limits_each, self.budget.prices), number)
 
     def of_scoring(self, number: int) -> contextlib.AbstractContextManager[Meter | None]:
-        """Count what the scoring of a group spends inside.
-
-        Args:
-            number: The first rollout of the group.
-
-        Returns:
-            A context that gives what counts it; None where nobody wants to know.
-        """
+        """Count what scoring a group spends inside, as asked by its first rollout; gives what counts it, else None."""
         return _NOTHING if self.meter is None else self._measured(Meter(SpendingLimits(), self.budget.prices), number)
 
     @contextlib.contextmanager
