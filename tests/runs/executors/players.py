@@ -29,6 +29,9 @@ class Counting(SingleTurnEnv):
         super().__init__(dataset=tasks, rubric=Rubric([is_right]), **kwargs)
 
 
+gym.register("of-players/Counting-v0", entry_point="tests.runs.executors.players:Counting", disable_env_checker=True)
+
+
 def is_right(completion: Any, answer: str) -> float:
     """Say whether an answer is right."""
     return float(completion[-1]["content"] == answer)

@@ -8,13 +8,14 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from tests.runs.executors.players import Counting, answer, counting
 from vfgym import ClientConfig, ModelAgent, RunSpec
 from vfgym.bounded_json import dump_json
 from vfgym.errors import ConfigurationError
-from vfgym.runs.executors.travelling import spec_as_data
+from vfgym.runs.executors.travelling import module_of_id, spec_as_data
 from vfgym.testing import ScriptedClient
 
 NAME = "tests.runs.executors.players:counting"
@@ -139,3 +140,15 @@ def test_a_key_that_a_variable_holds_is_no_secret_of_the_spec() -> None:
 def test_secrets_in_arguments_are_known_too() -> None:
     _, has_secrets = spec_as_data(RunSpec(env_id=NAME, agent="random", env_args={"api_key": KEY}))
     assert has_secrets
+
+
+def test_which_module_registers_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Here(gym.Env[Any, Any]):
+        """One of this module."""
+
+    for env_id, entry_point in (("t/Class-v0", Here), ("t/Script-v0", of_the_script), ("t/Name-v0", "a.b:c")):
+        monkeypatch.setitem(gym.registry, env_id, EnvSpec(env_id, entry_point=entry_point))
+    found = {"t/Class-v0": __name__, "t/Script-v0": None, "t/Name-v0": "a.b", "of-players/Counting-v0": NAME.partition(":")[0]}
+    assert {env_id: module_of_id(env_id) for env_id in found} == found
+    for known in ("gymnasium/FrozenLake-v1", "CartPole-v1", "nowhere/X-v0", NAME):
+        assert module_of_id(known) is None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
 import vfgym
@@ -24,7 +26,7 @@ PLAYERS = "tests.runs.executors.players"
 def order(**settings: Any) -> dict[str, Any]:
     """Return what a coordinator tells first."""
     spec = RunSpec.of({"env_id": f"{PLAYERS}:counting", "agent": f"{PLAYERS}:answer", **settings}, "test")
-    return {"run": spec_as_data(spec)[0], "env_id": "counting", "slots": 3, "has_cache": False}
+    return {"run": spec_as_data(spec)[0], "env_id": "counting", "env_module": None, "slots": 3, "has_cache": False}
 
 
 @asynccontextmanager
@@ -127,6 +129,19 @@ async def test_what_it_cannot_make_it_says(settings: dict[str, Any], name: str, 
         error = (await heard(link, "error"))["error"]
         assert error["name"] == name
         assert text in error["text"]
+
+
+async def test_the_module_that_registers_the_id_is_imported_where_it_is_not_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(gym.registry, "of-players/Counting-v0")
+    monkeypatch.delitem(sys.modules, PLAYERS)
+    async with coordinated() as (link, _, _):
+        link.send({**order(env_id="of-players/Counting-v0", agent="random"), "env_module": PLAYERS})
+        assert await heard(link, "want") == {"want": 3}
+        link.send({"over": True})
+    async with coordinated() as (link, _, _):
+        link.send({**order(env_id="elsewhere/X-v0", agent="random"), "env_module": "of_another_machine"})
+        text = (await heard(link, "error"))["error"]["text"]
+        assert text.startswith("environment 'elsewhere/X-v0': there is no module 'of_another_machine'")
 
 
 async def test_strict_runs_end_with_the_exception() -> None:

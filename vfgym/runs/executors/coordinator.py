@@ -49,6 +49,8 @@ class WorkerOrder:
     """Whether there are secrets in it, which do not leave this machine."""
     env_id: str
     """What rows call the environment."""
+    env_module: str | None
+    """The module whose import registers its id, if that has to be."""
     slots: int
     """Most rollouts at once in one worker."""
     has_cache: bool
@@ -287,7 +289,15 @@ class Coordinator:
         self._links.add(worker)
         self._joined.add(number)
         order = self._order
-        link.send({"run": order.run, "env_id": order.env_id, "slots": order.slots, "has_cache": order.has_cache})
+        link.send(
+            {
+                "run": order.run,
+                "env_id": order.env_id,
+                "env_module": order.env_module,
+                "slots": order.slots,
+                "has_cache": order.has_cache,
+            }
+        )
         return worker
 
     async def _lose(self, worker: _Worker) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.coordinator import Coordinator, WorkerOrder
 from vfgym.runs.executors.opening import opened
-from vfgym.runs.executors.travelling import spec_as_data
+from vfgym.runs.executors.travelling import module_of_id, spec_as_data
 from vfgym.runs.preparing import PreparedRun
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.spec import RunSpec
@@ -54,6 +54,7 @@ async def play_on_workers(
             run=run,
             has_secrets=has_secrets,
             env_id=env_id,
+            env_module=module_of_id(spec.env_id),
             slots=-(-most_at_once // num_workers),
             has_cache=spending.budget.cache is not None,
             state_columns=spec.state_columns,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
+
 from vfgym.agents.human import HumanAgent
 from vfgym.agents.model import ModelAgent
 from vfgym.bounded_json import dump_json
@@ -93,6 +95,15 @@ def spec_as_data(spec: RunSpec) -> tuple[dict[str, Any], bool]:
         data["client"] = _client_as_data(spec.client)
     hidden = any(_has_secrets({name: data[name]}) for name in ("env_args", "sampling_args", "client"))
     return data, hidden
+
+
+def module_of_id(env_id: str) -> str | None:
+    """Return the module to import for an id that is registered here and may not be elsewhere; None where it is not known, or needs none."""
+    spec = gym.registry.get(env_id)
+    if spec is None or spec.entry_point is None:
+        return None
+    module = spec.entry_point.partition(":")[0] if isinstance(spec.entry_point, str) else getattr(spec.entry_point, "__module__", None)
+    return module if isinstance(module, str) and module != "__main__" and module.partition(".")[0] not in ("vfgym", "gymnasium") else None
 
 
 def _client_as_data(config: EndpointClientConfig) -> dict[str, Any]:

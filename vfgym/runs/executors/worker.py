@@ -12,6 +12,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
+
+from vfgym.agents.loading import import_named
 from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
 from vfgym.bounded_json import dump_json
@@ -104,6 +107,8 @@ async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> 
     agent = spec.make_agent()
     replicas = Replicas()
     try:
+        if order["env_module"] is not None and spec.env_id not in gym.registry:
+            await bridge(import_named, order["env_module"], f"environment {spec.env_id!r}")
         prepared = await prepare(replicas, spec.env_id, spec.env_args, agent, spec, checks_tasks=False)
         num_slots = replicas.limit_workers(order["slots"])
         spending = WorkerSpending(budget, num_slots, orders.ledger)
