@@ -113,9 +113,7 @@ def computing(elsewhere: dict[str, Any]) -> None:
     )
     print(f"  {here.playing / there.playing:.2f} times as fast from the first row on, {here.seconds / there.seconds:.2f} times in all")
     more = (there.cpu - starting) / here.cpu
-    print(
-        f"  CPU, but for starting: {more:.3f} times as much; on cores that do nothing else {elsewhere['workers'] / more:.2f} times as fast"
-    )
+    print(f"  CPU, but for starting: {more:.3f} times as much; on free cores {elsewhere['workers'] / more:.2f} times as fast")
 
 
 def lognormal(elsewhere: dict[str, Any]) -> None:
