@@ -108,9 +108,8 @@ def computing(elsewhere: dict[str, Any]) -> None:
     starting = measure(at_once, {"num_tasks": elsewhere["workers"]}, **elsewhere).cpu
     print(f"5 ms of CPU a reward, {args['num_tasks']} rollouts")
     print(f"  local    {here.seconds:7.2f} s, {here.cpu:6.2f} s of CPU")
-    print(
-        f"  workers  {there.seconds:7.2f} s, {there.cpu:6.2f} s of CPU, {there.until_first:.2f} s until the first row ({starting:.2f} of CPU)"
-    )
+    first = f"{there.until_first:.2f} s until the first row"
+    print(f"  workers  {there.seconds:7.2f} s, {there.cpu:6.2f} s of CPU, {first} ({starting:.2f} s of CPU)")
     print(f"  {here.playing / there.playing:.2f} times as fast from the first row on, {here.seconds / there.seconds:.2f} times in all")
     more = (there.cpu - starting) / here.cpu
     print(f"  CPU, but for starting: {more:.3f} times as much; on free cores {elsewhere['workers'] / more:.2f} times as fast")

@@ -39,7 +39,7 @@ async def test_it_is_shut_down_after_an_error_too() -> None:
 async def test_one_that_was_given_is_left_open() -> None:
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         async with opened(threads, None) as found:
-            assert found == (threads, 3, True)
+            assert found == (threads, 3, True, False)
         assert threads.submit(os.getpid).result() == os.getpid()
 
 

@@ -21,6 +21,7 @@ from vfgym.results.rows import STANDARD_KEYS
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.failures import from_data
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, addresses_of
+from vfgym.runs.executors.opening import OpenExecutor
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 from vfgym.runs.executors.worker_log import log_again
 from vfgym.runs.spending import RunSpending
@@ -97,12 +98,11 @@ class Coordinator:
 
     def __init__(
         self,
-        executor: concurrent.futures.Executor,
+        on: OpenExecutor,
         order: WorkerOrder,
         spending: RunSpending,
         *,
         num_workers: int,
-        is_local: bool,
         keep: Callable[[list[RolloutOutput]], None],
         give_up: Callable[[GroupJob, Exception], None],
         note_columns: Callable[[Sequence[str], Sequence[str]], None],
@@ -111,18 +111,16 @@ class Coordinator:
         """Prepare a run.
 
         Args:
-            executor: Starts workers. It is not shut down.
+            on: Starts workers. It is not shut down here.
             order: What workers are told.
             spending: What the run may spend.
             num_workers: How many workers there are to be.
-            is_local: Whether they are on this machine.
             keep: Takes the rows of what was played.
             give_up: Takes rollouts that are not played again, and why.
             note_columns: Takes which state columns a worker has not seen so far, and what it has seen instead.
             note_redone: Takes how many rollouts are played again, each time that a worker has died.
         """
-        self._executor, self._order, self._spending = executor, order, spending
-        self._num_workers, self._is_local = num_workers, is_local
+        self._on, self._order, self._spending, self._num_workers = on, order, spending, num_workers
         self._keep, self._give_up, self._note_columns = keep, give_up, note_columns
         self._note_redone = note_redone
         self._token = secrets.token_hex(32)
@@ -163,8 +161,8 @@ class Coordinator:
         self._fresh, self._left = iter(jobs), num_rollouts
         self._over: asyncio.Future[None] = loop.create_future()
         self._may_wait_until = loop.time() + _SECONDS_TO_JOIN
-        server = await asyncio.start_server(self._serve, "127.0.0.1" if self._is_local else "0.0.0.0", 0)
-        self._addresses = addresses_of(server.sockets[0].getsockname()[1], is_local=self._is_local)
+        server = await asyncio.start_server(self._serve, "127.0.0.1" if self._on.is_local else "0.0.0.0", 0)
+        self._addresses = addresses_of(server.sockets[0].getsockname()[1], is_local=self._on.is_local)
         later = loop.call_later(_SECONDS_TO_JOIN, self._feed_all)
         keepers = [asyncio.create_task(self._keep_worker(number)) for number in range(self._num_workers)]
         try:
@@ -192,8 +190,9 @@ class Coordinator:
             async with asyncio.timeout(_SECONDS_TO_END):
                 for worker in tuple(self._links):
                     await worker.closed.wait()
-                for future in self._futures.values():
-                    await _ended(future)
+                for number, future in self._futures.items():
+                    if number in self._joined or not self._on.is_own:  # others need not come any more: they are killed
+                        await _ended(future)
         except TimeoutError:
             logger.warning("workers of the run have not ended within %.0f s", _SECONDS_TO_END)
         finally:
@@ -213,9 +212,9 @@ class Coordinator:
         while not self._over.done():
             self._joined.discard(number)
             try:
-                future = self._executor.submit(serve_rollouts, self._addresses, self._token, number)
+                future = self._on.executor.submit(serve_rollouts, self._addresses, self._token, number)
             except Exception as error:
-                self._retire(number, f"{type(self._executor).__name__} starts none: {error or type(error).__name__}")
+                self._retire(number, f"{type(self._on.executor).__name__} starts none: {error or type(error).__name__}")
                 return
             self._futures[number] = future
             self._reasons[number] = await _ended(future)

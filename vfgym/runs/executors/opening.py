@@ -18,6 +18,8 @@ class OpenExecutor(NamedTuple):
     num_workers: int
     is_local: bool
     """Whether workers are on this machine."""
+    is_own: bool = False
+    """Whether what still runs in it is killed afterwards."""
 
 
 @contextlib.asynccontextmanager
@@ -44,7 +46,7 @@ async def opened(executor: str | concurrent.futures.Executor, workers: int | Non
     else:
         own = ProcessExecutor()
     try:
-        yield OpenExecutor(own, workers or _num_workers_of(own), is_local=executor == "process")
+        yield OpenExecutor(own, workers or _num_workers_of(own), is_local=executor == "process", is_own=True)
     finally:
         own.shutdown()
 

@@ -61,11 +61,10 @@ async def play_on_workers(
             types=prepared.definition.message_types,
         )
         coordinator = Coordinator(
-            on.executor,
+            on,
             order,
             spending,
             num_workers=num_workers,
-            is_local=on.is_local,
             keep=recorder.keep,
             give_up=lambda group, error: recorder.add(
                 GroupJob(group.example, group.numbers, [prepared.unplayed(group.example, number, error) for number in group.numbers])
