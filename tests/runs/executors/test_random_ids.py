@@ -28,13 +28,14 @@ def workers(name: str) -> Any:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(390)
+@pytest.mark.parametrize("first", range(0, len(SAMPLE), 10))
 @pytest.mark.parametrize("name", ["process", "ray"])
-def test_rows_are_those_of_one_process(name: str) -> None:
+def test_rows_are_those_of_one_process(name: str, first: int) -> None:
     settings: dict[str, Any] = {"num_examples": 2, "rollouts_per_example": 2, "seed": 3, "limits_each": {"turns": 6}, "progress": False}
     differing = []
     with workers(name) as executor:
-        for env_id in SAMPLE:
+        for env_id in SAMPLE[first : first + 10]:
             here, there = (vfgym.evaluate(env_id, "random", **settings, **where) for where in ({}, {"executor": executor, "workers": 2}))
             if without_drawn(there["outputs"]) != without_drawn(here["outputs"]):
                 differing.append(env_id)
