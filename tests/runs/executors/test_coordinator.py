@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from tests.runs.executors.players import FOLDER, answer, counting, trace_of, wit
 from vfgym import ClientConfig, ModelAgent
 from vfgym.errors import ConfigurationError, WorkersLost
 from vfgym.results import load_results
+from vfgym.runs.executors import coordinator
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 
@@ -73,6 +75,15 @@ async def read_on(link: WorkerLink) -> list[dict[str, Any]]:
     except LinkClosed:
         pass
     await link.close()
+    return heard
+
+
+async def heard_so_far(link: WorkerLink) -> list[dict[str, Any]]:
+    """Return what the coordinator has said to what it was told so far: it answers a question after that."""
+    link.send({"question": 1, "find": "nothing"})
+    heard = []
+    while "answer" not in (message := await link.receive()):
+        heard.append(message)
     return heard
 
 
@@ -231,22 +242,221 @@ def test_secrets_are_told_on_this_machine_and_nowhere_else(monkeypatch: pytest.M
 
 
 def test_no_worker_is_given_all_that_is_left_while_others_may_come() -> None:
-    given: list[int] = []
+    given: list[Any] = []
 
     async def greedy(addresses: Sequence[str], token: str, number: int) -> None:
         link, _ = await joined(addresses, token, number)
         link.send({"want": 12})
-        first = await link.receive()
-        given.append(first["numbers"][0])
-        try:
-            async with asyncio.timeout(0.3):
-                while True:
-                    await link.receive()
-                    given.append(1)
-        except TimeoutError:
-            pass
+        given.extend(await heard_so_far(link))
         link.abort()
 
     results = evaluate(Acting(greedy), workers=3)
     assert len(given) == 4
     assert len(results["outputs"]) == 12
+
+
+def row_of(job: dict[str, Any]) -> dict[str, Any]:
+    """Return what a worker might say of a rollout that it was given."""
+    row = {"example_id": job["example"][0], "rollout": 0, "reward": 0.5, "metrics": {}, "failed": False, "counted_reward": 0.5}
+    return row | {"prompt": [], "completion": [], "error": None, "ending": "terminated", "is_truncated": False, "timing": {}}
+
+
+def say_rows(link: WorkerLink, job: dict[str, Any], **more: Any) -> None:
+    """Tell what came of a rollout."""
+    link.send({"job": job["job"], "rows": [row_of(job)], "known": [], "unseen": [], **more})
+
+
+def test_what_two_workers_died_of_is_played_alone() -> None:
+    attempts: list[tuple[int, int]] = []
+
+    async def dies(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 2})
+        for _ in range(2):
+            job = await link.receive()
+            attempts.append((job["example"][0], job["attempt"]))
+        link.abort()
+
+    async def plays(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 4})
+        for _ in range(2):
+            job = await link.receive()
+            attempts.append((job["example"][0], job["attempt"]))
+            assert await heard_so_far(link) == [], "it plays that alone"
+            say_rows(link, job)
+        others = [await link.receive() for _ in range(2)]
+        attempts.extend((job["example"][0], job["attempt"]) for job in others)
+        for job in others:
+            say_rows(link, job)
+        await link.drain()
+        await link.close()
+
+    results = evaluate(Acting(dies, dies, plays))
+    assert attempts[:6] == [(0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (1, 3)]
+    assert attempts[6:] == [(2, 1), (3, 1)]
+    assert [row["reward"] for row in results["outputs"][:4]] == [0.5] * 4
+    assert len(results["outputs"]) == 12
+    assert results["metadata"]["redone"] == 4
+
+
+def test_what_three_workers_died_of_is_a_failed_row() -> None:
+    results = evaluate(Acting(*[dies_with_one] * 3))
+    assert [row["ending"] for row in results["outputs"]].count("infrastructure_failed") == 1
+    assert results["outputs"][0]["ending"] == "infrastructure_failed"
+    assert results["outputs"][0]["error_chain"].startswith("WorkerDied('3 workers died while they played it, the last one so: ")
+    assert results["metadata"]["redone"] == 2
+
+
+async def dies_with_one(addresses: Sequence[str], token: str, number: int) -> None:
+    link, _ = await joined(addresses, token, number)
+    link.send({"want": 1})
+    await link.receive()
+    link.abort()
+
+
+def test_requests_begin_while_the_limit_allows_and_no_more() -> None:
+    heard: list[Any] = []
+
+    async def asks(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"ask": 3})
+        for _ in range(3):
+            heard.append(await link.receive())
+        spent = {"requests": 3, "input_tokens": 7, "output_tokens": 2, "cost": None, "errors": 0, "abandoned": 0}
+        link.send({"spent": spent, "under_way": 0, "leaves": 3})
+        link.send({"ask": 2})
+        for _ in range(2):
+            heard.append(await link.receive())
+        link.send({"spent": {**spent, "requests": 4}, "under_way": 1, "leaves": 5})
+        link.send({"ask": 1})
+        heard.extend(await read_on(link))
+
+    results = evaluate(Acting(asks), limits={"requests": 5})
+    assert heard == [{"leave": 1}] * 5 + [{"over": True}]
+    assert results["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 5, "used": 5}
+    assert results["metadata"]["abandoned_requests"] == 1, "one was under way when its worker ended"
+
+
+def test_requests_of_a_worker_that_died_are_given_up_and_their_places_are_free_again() -> None:
+    heard: list[Any] = []
+
+    async def dies_asking(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"ask": 2})
+        for _ in range(2):
+            await link.receive()
+        link.abort()
+
+    async def asks(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"ask": 3})
+        for _ in range(3):
+            heard.append(await link.receive())
+        link.send({"spent": dict.fromkeys(("requests", "input_tokens", "output_tokens", "cost"), 0), "under_way": 0, "leaves": 3})
+        await link.drain()
+        await link.close()
+
+    results = evaluate(Acting(dies_asking, asks), limits={"requests": 5})
+    assert heard == [{"leave": 1}] * 3
+    assert results["metadata"]["abandoned_requests"] == 2
+    assert len(results["outputs"]) == 12
+
+
+def test_all_workers_hear_of_a_limit_that_is_used_up_once() -> None:
+    heard: dict[int, list[Any]] = {}
+    both = threading.Barrier(2)
+
+    async def listens(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        await asyncio.to_thread(both.wait)
+        spent = {"requests": 1, "input_tokens": 30, "output_tokens": 0, "cost": None, "errors": 0, "abandoned": 0}
+        if number == 0:
+            for tokens in (30, 31):
+                link.send({"spent": {**spent, "input_tokens": tokens}, "under_way": 0, "leaves": 0})
+        heard[number] = [await link.receive()]
+        if number == 1:
+            link.send({"refused": heard[1][0]["used_up"]})
+        heard[number] += await read_on(link)
+
+    results = evaluate(Acting(listens, listens), workers=2, limits={"tokens": 30})
+    told = {"used_up": {"limit": "tokens", "allowed": 30, "used": 30}}
+    assert heard == {0: [told, {"over": True}], 1: [told, {"over": True}]}
+    assert results["metadata"]["stopped_by"] == told["used_up"]
+
+
+def test_a_busy_provider_is_told_to_the_others() -> None:
+    heard: dict[int, list[Any]] = {}
+    both = threading.Barrier(2)
+
+    async def meets_it(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        await asyncio.to_thread(both.wait)
+        if number == 0:
+            link.send({"busy": 1.5})
+            heard[number] = await read_on(link)
+        else:
+            heard[number] = [await link.receive()]
+            await link.close()
+
+    assert len(evaluate(Acting(meets_it, meets_it), workers=2)["outputs"]) == 12
+    assert heard == {0: [{"over": True}], 1: [{"busy": 1.5}]}
+
+
+def test_what_a_worker_logs_and_which_columns_it_misses_is_told_here(caplog: pytest.LogCaptureFixture) -> None:
+    async def tells(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"log": "it is slow", "logger": "of.a.worker", "level": 30})
+        link.send({"want": 12})
+        for _ in range(12):
+            say_rows(link, await link.receive(), unseen=["quesion"], known=["question", "prompt"])
+        await read_on(link)
+
+    evaluate(Acting(tells), state_columns=["quesion", "prompt"])
+    assert ("of.a.worker", 30, "it is slow") in caplog.record_tuples
+    assert "has the column 'quesion', so it is None in all rows. Did you mean `question`" in caplog.text
+
+
+def test_a_worker_that_does_not_end_keeps_nobody_waiting_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(coordinator, "_SECONDS_TO_END", 0.2)
+    closed = threading.Event()
+
+    async def stays(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 12})
+        for _ in range(12):
+            say_rows(link, await link.receive())
+        assert await link.receive() == {"over": True}
+        with pytest.raises(LinkClosed):
+            await link.receive()
+        closed.set()
+        await link.close()
+
+    assert len(evaluate(Acting(stays))["outputs"]) == 12
+    assert "workers of the run have not ended within" in caplog.text
+    assert closed.wait(60), "its connection is closed all the same"
+
+
+def test_a_connection_that_stays_open_after_its_task_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a machine is gone, and its executor knows."""
+    monkeypatch.setattr(coordinator, "_SECONDS_TO_CLOSE", 0.2)
+    kept: list[Any] = []
+
+    async def leaves(addresses: Sequence[str], token: str, number: int) -> None:
+        host, _, port = addresses[0].rpartition(":")
+        sock = socket.create_connection((host, int(port)))
+        kept.append(sock.dup())  # which stays open
+        link = WorkerLink(*await asyncio.open_connection(sock=sock))
+        await link.greet(token, {**this_process(), "number": number}, is_coordinator=False)
+        await link.receive()
+        link.send({"want": 2})
+        for _ in range(2):
+            await link.receive()
+        link.abort()  # which closes its own end of it alone
+
+    results = evaluate(Acting(leaves))
+    assert results["metadata"]["redone"] == 2
+    assert len(results["outputs"]) == 12
+    kept[0].close()
