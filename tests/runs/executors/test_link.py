@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -48,6 +49,51 @@ async def test_messages_arrive_as_they_were_and_in_order() -> None:
         assert [await link.receive() for _ in messages] == messages
         assert link.is_local
         await link.close()
+
+
+async def test_who_sends_much_waits_until_the_other_side_has_taken_it() -> None:
+    may_read = asyncio.Event()
+    num_read = 0
+
+    async def read_late(link: WorkerLink) -> None:
+        nonlocal num_read
+        await may_read.wait()
+        while True:
+            await link.receive()
+            num_read += 1
+
+    async with served(read_late) as address:
+        link = await connect([address])
+        link.send({"a": 1})
+        await asyncio.wait_for(link.drain(), 60)
+        for _ in range(20):
+            link.send({"long": "x" * 2**20})
+        waiting = asyncio.create_task(link.drain())
+        await asyncio.wait({waiting}, timeout=0.1)
+        assert not waiting.done()
+        assert num_read == 0
+        may_read.set()
+        await waiting
+        assert num_read > 0
+        await link.close()
+
+
+async def test_it_is_closed_at_once_and_where_the_other_machine_says_nothing_any_more() -> None:
+    gone = asyncio.Event()
+
+    async def wait(link: WorkerLink) -> None:
+        try:
+            await link.receive()
+        finally:
+            gone.set()
+
+    async with served(wait) as address:
+        link = await connect([address])
+        assert link._writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+        link.abort()
+        await asyncio.wait_for(gone.wait(), 60)
+        with pytest.raises(LinkClosed):
+            await link.receive()
 
 
 async def test_the_first_address_that_answers_is_taken() -> None:

@@ -40,6 +40,7 @@ def test_a_call_has_a_process_of_its_own_which_ctrl_c_does_not_end(tmp_path: Pat
     with processes() as executor:
         for future in [executor.submit(write_own_id, str(tmp_path / name)) for name in "ab"]:
             assert future.result() is None
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []), "it reaches this process as before"
     ids = {int((tmp_path / name).read_text()) for name in "ab"}
     assert len(ids - {os.getpid()}) == 2
 
