@@ -78,7 +78,6 @@ class RunReporter:
     def __init__(self, settings: GenerateSettings) -> None:
         """Report to the callbacks of these settings."""
         self._settings = settings
-        self._on_row: Any = None
         self._means = RunningMeans()
         self._has_failed = False
 
@@ -87,32 +86,37 @@ class RunReporter:
         self._call(self._settings.on_log or logger.info, message)
 
     @contextlib.contextmanager
-    def report_start(self, inputs: Inputs, groups: Sequence[GroupJob], run: Run, *, in_groups: bool) -> Iterator[None]:
-        """Report that a run begins, and show a progress bar inside a ``with``.
+    def report(
+        self, inputs: Inputs, run: Run, groups: Sequence[GroupJob], outputs: list[RolloutOutput], *, in_groups: bool
+    ) -> Iterator[Callable[[list[RolloutOutput]], None]]:
+        """Report that a run begins, and show a progress bar inside a ``with``, which gives what reports rollouts that are finished.
 
         Args:
             inputs: All that the run is about.
-            groups: What of it is left to play.
             run: What is written about it.
+            groups: What of it is left to play; nothing is reported where nothing is left.
+            outputs: The rows that there are: an earlier run's at first, then all of them.
             in_groups: Whether groups are scored.
         """
-        if self._settings.on_start is not None:
+        settings = self._settings
+        if outputs:
+            self.log(f"resuming {run.path_to_save}: {len(outputs)} of {inputs.num_rollouts} rollouts are done")
+        if groups and settings.on_start is not None:
             everything = _in_documented_order(inputs)
             left: list[Any] = [[_read_task(inputs, group.example, number) for number in group.numbers] for group in groups]
-            self._call(self._settings.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
+            self._call(settings.on_start, everything, left if in_groups else [task for tasks in left for task in tasks])
         total = sum(len(group.numbers) for group in groups)
-        bar = report_progress(total, run.title, is_displayed=self._settings.shows_progress, callback=None, mean_of=run.mean_of)
-        with bar as self._on_row:
-            yield
+        is_displayed = bool(groups) and settings.shows_progress
+        with report_progress(total, run.title, is_displayed=is_displayed, callback=None, mean_of=run.mean_of) as show:
 
-    def report_finished(self, outputs: list[RolloutOutput], new: list[RolloutOutput], run: Run) -> None:
-        """Report rollouts that are finished."""
-        for row in new:
-            self._on_row(row)
-        if self._settings.on_progress:
-            metadata = RunningMetadata(run, outputs, self._means)
-            for callback in self._settings.on_progress:
-                self._call(callback, outputs, new, metadata)
+            def report(new: list[RolloutOutput]) -> None:
+                show(new)
+                if settings.on_progress:
+                    metadata = RunningMetadata(run, outputs, self._means)
+                    for callback in settings.on_progress:
+                        self._call(callback, outputs, new, metadata)
+
+            yield report
 
     def _call(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Call a callback. The first that raises is logged, and the run goes on."""

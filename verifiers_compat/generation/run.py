@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -11,13 +11,13 @@ from verifiers_compat.generation.reporting import RunReporter
 from verifiers_compat.generation.settings import GenerateSettings
 from vfgym.clients import Client
 from vfgym.envs.chat import ChatEnv
-from vfgym.results import GenerateOutputs, RolloutOutput, Run
-from vfgym.results.resume import earlier_metadata, recorded_spending
+from vfgym.results import GenerateOutputs, Run
 from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
 from vfgym.runs.engine import Engine, GroupJob, Player
 from vfgym.runs.inputs import Inputs, Seeds
+from vfgym.runs.playing import play_run
 from vfgym.runs.recorder import Recorder
-from vfgym.runs.remaining import find_remaining, task_fingerprint
+from vfgym.runs.remaining import task_fingerprint
 from vfgym.runs.spending import RunSpending
 
 
@@ -49,20 +49,6 @@ async def generate(
     """
     in_groups = not settings.independent_scoring
     groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
-    path, earlier = run.path_to_save, None
-    if path is not None:
-        groups, earlier = find_remaining(
-            path,
-            run,
-            groups,
-            lambda example, number: task_fingerprint(inputs, example, number),
-            in_groups=in_groups,
-            redo_errors=settings.redo_errors,
-            types=definition.message_types,
-        )
-        if earlier is not None:
-            run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-            reporter.log(f"resuming {path}: {len(earlier.rows)} of {inputs.num_rollouts} rollouts are done")
     config = ClientPlayerConfig(
         definition,
         inputs,
@@ -72,7 +58,7 @@ async def generate(
         in_groups=in_groups,
         max_retries=settings.max_retries,
         strict=settings.strict,
-        is_saved=path is not None,
+        is_saved=run.path_to_save is not None,
         seeds=None if settings.seed is None else Seeds(settings.seed),
     )
 
@@ -81,37 +67,36 @@ async def generate(
             return AuthoredPlayer(authors_method, config, settings.state_columns)
         return ClientPlayer(config)
 
-    jobs, most = groups, settings.max_concurrent
-    if authors_method is not None and in_groups:  # it plays a group at once
-        jobs = [GroupJob(group.example, group.numbers[:1]) for group in groups]
-        most = most if most <= 0 else max(1, most // inputs.rollouts_per_example)
-    left = sum(len(group.numbers) for group in jobs)
-    num_workers = left if most <= 0 else min(most, left)
     # An author's method that plays a group at once may ask for all its rollouts at once.
-    at_once = num_workers if jobs is groups else num_workers * inputs.rollouts_per_example
-    done = [] if earlier is None else earlier.rows
-    recorded = recorded_spending(earlier_metadata(path))
-    spending = RunSpending(settings.budget, at_once, done, run.earlier_seconds, settings.model, recorded=recorded)
-    run = dataclasses.replace(run, spent=spending.spent)
-    engine = Engine(
-        new_player,
+    plays_groups = authors_method is not None and in_groups
+    together = inputs.rollouts_per_example if plays_groups else 1
+    most = settings.max_concurrent if settings.max_concurrent <= 0 else max(1, settings.max_concurrent // together)
+
+    async def play(groups: list[GroupJob], at_once: int, recorder: Recorder, spending: RunSpending) -> None:
+        jobs = [GroupJob(group.example, group.numbers[:1]) for group in groups] if plays_groups else groups
+        engine = Engine(
+            new_player,
+            in_groups=in_groups,
+            max_concurrent_scoring=settings.max_concurrent_scoring,
+            strict=settings.strict,
+            spending=spending,
+        )
+        left = sum(len(group.numbers) for group in jobs)
+        await engine.play(jobs, left if most <= 0 else min(most, left), recorder.add)
+
+    outputs = await play_run(
+        run,
+        groups,
+        play,
+        functools.partial(reporter.report, inputs, in_groups=in_groups),
+        budget=settings.budget,
+        most_at_once=most * together,
         in_groups=in_groups,
-        max_concurrent_scoring=settings.max_concurrent_scoring,
-        strict=settings.strict,
-        spending=spending,
+        fingerprint=functools.partial(task_fingerprint, inputs),
+        types=definition.message_types,
+        model=settings.model,
+        redo_errors=settings.redo_errors,
     )
-    stopped_by = None
-    with spending.in_force(), Recorder(run, earlier) as recorder:
-        if groups:
-            with reporter.report_start(inputs, groups, run, in_groups=in_groups):
-
-                def report(rows: list[RolloutOutput]) -> None:
-                    spending.note_errors(rows)
-                    reporter.report_finished(recorder.outputs, rows, run)
-
-                recorder.on_rows = report
-                stopped_by = await spending.play(engine.play(jobs, num_workers, recorder.add))
-        outputs = recorder.finish(stopped_by)
-    if path is not None:
-        reporter.log(f"results saved to {path}")
+    if run.path_to_save is not None:
+        reporter.log(f"results saved to {run.path_to_save}")
     return outputs

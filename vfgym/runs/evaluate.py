@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
-import functools
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,16 +16,15 @@ from vfgym.aio.background import blocking
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, RolloutOutput, Run
+from vfgym.results import GenerateOutputs, Run
 from vfgym.results.files import default_results_path
 from vfgym.results.metadata import version_info
-from vfgym.results.resume import earlier_metadata, recorded_spending
-from vfgym.runs.engine import Engine
+from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.travelling import check_can_travel
+from vfgym.runs.playing import play_run
 from vfgym.runs.preparing import groups_of, prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
-from vfgym.runs.remaining import find_remaining
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.runs.spec import RunArguments, RunSettings, RunSpec, close_agent, describe, takes_settings
 from vfgym.runs.spending import Budget, RunSpending
@@ -137,8 +134,8 @@ async def aevaluate(
         if how.num_examples > inputs.num_examples:
             logger.warning("num_examples is %d, and there are %d examples: all of them are played", how.num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
-        path = _path_to_save(results_path, save_results, identity)
-        begun = earlier_metadata(path if resume else None)
+        groups = groups_of(inputs, how, in_groups=in_groups)
+        num_rollouts = sum(len(group.numbers) for group in groups)
         run = Run(
             **identity,
             num_examples=inputs.num_examples,
@@ -147,49 +144,42 @@ async def aevaluate(
             seed=how.seed,
             state_columns=how.state_columns,
             max_concurrent=max_concurrent,
-            path_to_save=path,
+            path_to_save=_path_to_save(results_path, save_results, identity),
             reward_range=declared.counted_range,
             limits_each=budget.limits_each.given(),
             both_seats=how.both_seats,
-            tags=list(dict.fromkeys([*begun.get("tags", ()), *how.tags])),
+            tags=how.tags,
             spec=None if spec is None else spec.to_json(),
-            redone=begun.get("redone", 0),
+            shard=how.shard,
+            num_rollouts=num_rollouts,
         )
-        groups = groups_of(inputs, how, in_groups=in_groups)
-        num_rollouts = sum(len(group.numbers) for group in groups)
-        run = dataclasses.replace(run, shard=how.shard, num_rollouts=num_rollouts)
-        earlier = None
-        if resume and run.path_to_save is not None:
-            load = functools.partial(find_remaining, run.path_to_save, run, groups, lambda example, number: prepared.fingerprint(example))
-            types = definition.message_types
-            groups, earlier = await bridge(load, in_groups=in_groups, redo_errors=redo_errors, types=types, declared=declared)
-            if earlier is not None:
-                run = dataclasses.replace(run, earlier_seconds=earlier.seconds)
-        done = [] if earlier is None else earlier.rows
-        most_here = replicas.limit_workers(max_concurrent) if sent is None else max_concurrent  # workers have environments of their own
-        num_workers = min(n for n in (num_rollouts - len(done), most_here) if n != -1)
-        recorded = recorded_spending(begun)
-        spending = RunSpending(budget, num_workers, done, run.earlier_seconds, *asked, recorded=recorded)
-        run = dataclasses.replace(run, spent=spending.spent)
-        progress_report = report_progress(
-            num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=done
-        )
-        with spending.in_force(), Recorder(run, earlier, declared=declared) as recorder, progress_report as on_row:
 
-            def report(rows: list[RolloutOutput]) -> None:
-                spending.note_errors(rows)
-                for row in rows:
-                    on_row(row)
-
-            recorder.on_rows = report
+        async def play(groups: list[GroupJob], at_once: int, recorder: Recorder, spending: RunSpending) -> None:
             if sent is None:
                 engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
-                playing = engine.play(groups, num_workers, recorder.add)
+                await engine.play(groups, at_once, recorder.add)
             else:
                 from vfgym.runs.executors.playing import play_on_workers
 
-                playing = play_on_workers(executor, sent, prepared, groups, recorder, spending, env_id=run.env_id, most_at_once=num_workers)
-            return recorder.finish(await spending.play(playing))
+                await play_on_workers(executor, sent, prepared, groups, recorder, spending, env_id=run.env_id, most_at_once=at_once)
+
+        return await play_run(
+            run,
+            groups,
+            play,
+            lambda run, groups, outputs: report_progress(
+                num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=outputs
+            ),
+            budget=budget,
+            most_at_once=replicas.limit_workers(max_concurrent) if sent is None else max_concurrent,  # workers have their own
+            in_groups=in_groups,
+            fingerprint=lambda example, number: prepared.fingerprint(example),
+            types=definition.message_types,
+            model=asked[0] if asked else "",
+            resume=resume,
+            redo_errors=redo_errors,
+            declared=declared,
+        )
     finally:
         await bridge(replicas.close)
 

@@ -125,11 +125,11 @@ def report_progress(
     on_start: StartCallback | None = None,
     done: Iterable[RolloutOutput] = (),
     mean_of: MeanOf = "counted_reward",
-) -> Iterator[Callable[[RolloutOutput], None]]:
+) -> Iterator[Callable[[list[RolloutOutput]], None]]:
     """Count finished rows, show how far the run is on the standard error stream, and call back.
 
-    The context gives the function that is to be called with each row. Rows that are `done` as it begins count, and `callback` is not
-    called with them. The mean is that of `mean_of`.
+    The context gives the function that is to be called with rows as they are finished. Rows that are `done` as it begins count, and
+    `callback` is not called with them. The mean is that of `mean_of`.
     """
     progress = Progress(total, tally=Tally(of=mean_of))
     for row in done:
@@ -140,12 +140,13 @@ def report_progress(
     display = _bar if sys.stderr.isatty() else _lines
     with display(progress, title) if is_displayed else contextlib.nullcontext() as refresh:
 
-        def report(row: RolloutOutput) -> None:
-            progress.add(row)
-            if refresh is not None:
-                refresh()
-            if callback is not None:
-                callback(row, progress)
+        def report(rows: list[RolloutOutput]) -> None:
+            for row in rows:
+                progress.add(row)
+                if refresh is not None:
+                    refresh()
+                if callback is not None:
+                    callback(row, progress)
 
         yield report
 
