@@ -20,13 +20,13 @@ from vfgym.aio.background import run_to_end
 from vfgym.clients import Client, ClientConfig, ClientType, ProviderClient, resolve_client
 from vfgym.clients.config import EndpointClientConfig
 from vfgym.envs.chat import ChatEnv
-from vfgym.errors import ConfigurationError, UnknownArgument, did_you_mean
+from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import with_secrets
 from vfgym.overrides import is_replaced
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
-from vfgym.results.metadata import version_info
-from vfgym.runs.spending import Budget, CacheLike, LimitsLike, PricesLike, RolloutLimitsLike
+from vfgym.runs.engine import GroupJob
+from vfgym.runs.playing import plan_run
 from vfgym.tasks import Row
 
 logger = logging.getLogger("verifiers_compat")
@@ -156,7 +156,7 @@ class RolloutAPI(DatasetAccess):
         settings = GenerateSettings(
             model=model,
             sampling_args=self._merge_sampling_args(sampling_args),
-            state_columns=state_columns or (),
+            state_columns=list(state_columns or ()),
             max_retries=max_retries,
             independent_scoring=not as_group,
             shows_progress=False,
@@ -182,15 +182,7 @@ class RolloutAPI(DatasetAccess):
         on_start: StartCallback | None = None,
         on_progress: ProgressCallback | list[ProgressCallback] | None = None,
         on_log: LogCallback | None = None,
-        *,
-        strict: bool = False,
-        redo_errors: bool = False,
-        seed: int | None = None,
-        limits: LimitsLike = None,
-        limits_each: RolloutLimitsLike = None,
-        prices: PricesLike = None,
-        cache: CacheLike = None,
-        **older: Any,
+        **settings: Any,
     ) -> GenerateOutputs:
         """Roll out every input and score the rollouts: those with the same ``example_id`` together.
 
@@ -214,16 +206,8 @@ class RolloutAPI(DatasetAccess):
             on_progress: Called after each finished group (or rollout) with all outputs, the new ones and the metadata so far.
                 One callback takes the place of the progress bar; a list comes beside it.
             on_log: Called with messages about saving and resuming; the log by default.
-            strict: Raise the first exception that is not a `vf.Error`, instead of recording it.
-            redo_errors: When resuming, play those again that ended with an error.
-            seed: Seed of the rollouts' random numbers (``state.rng``): each follows from it and from the rollout's place alone. Fresh
-                ones without it.
-            limits: What the run may spend, such as ``{"tokens": 100_000, "cost": 2.5, "time": 600, "errors": 10, "requests": 500}`` (see
-                `vfgym.evaluate`). ``metadata["stopped_by"]`` says which limit ended it.
-            limits_each: What each rollout may spend, such as ``{"tokens": 2000, "turns": 8, "time": 60}``.
-            prices: What models cost: a TOML file or a dict with a table for each model.
-            cache: Whether answers of models are kept and not asked for twice; or the file.
-            **older: Arguments of older versions: ``max_concurrent_generation``, ``max_concurrent_scoring``, ``use_tqdm``,
+            **settings: The other fields of `GenerateSettings`, such as ``seed``, ``limits``, ``cache``, ``redo_errors`` and ``strict``
+                (see `vfgym.evaluate`). And arguments of older versions: ``max_concurrent_generation``, ``use_tqdm``,
                 ``save_every`` (rows are written as they finish) and ``interleave_scoring`` (groups are scored as they finish).
 
         Returns:
@@ -233,28 +217,25 @@ class RolloutAPI(DatasetAccess):
             ConfigurationError: If the inputs, the client or an argument cannot work.
         """
         is_one_callback = on_progress is not None and not isinstance(on_progress, list | tuple)
-        settings = GenerateSettings(
-            model=model,
-            sampling_args=self._merge_sampling_args(sampling_args),
-            results_path=None if results_path is None else Path(results_path),
-            state_columns=state_columns or (),
-            save_results=save_results,
-            push_to_hf_hub=push_to_hf_hub,
-            hf_hub_dataset_name=hf_hub_dataset_name,
-            independent_scoring=independent_scoring,
-            max_retries=max_retries,
-            strict=strict,
-            redo_errors=redo_errors,
-            seed=seed,
-            budget=Budget.of(limits, limits_each, prices, cache, [model]),
-            on_start=on_start,
-            on_progress=(on_progress,) if is_one_callback else tuple(on_progress or ()),  # type: ignore[arg-type]
-            on_log=on_log,
-            shows_progress=not is_one_callback and older.get("use_tqdm") is not False,
-            **_parse_older_limits(older, max_concurrent),
-        )
+        asked = {
+            "model": model,
+            "sampling_args": self._merge_sampling_args(sampling_args),
+            "max_concurrent": max_concurrent,
+            "results_path": results_path,
+            "state_columns": state_columns or [],
+            "save_results": save_results,
+            "push_to_hf_hub": push_to_hf_hub,
+            "hf_hub_dataset_name": hf_hub_dataset_name,
+            "independent_scoring": independent_scoring,
+            "max_retries": max_retries,
+            "on_start": on_start,
+            "on_progress": (on_progress,) if is_one_callback else tuple(on_progress or ()),  # type: ignore[arg-type]
+            "on_log": on_log,
+            "shows_progress": not is_one_callback and settings.get("use_tqdm") is not False,
+        }
+        how = GenerateSettings.of(_without_older({**settings, **asked}), "generate")
         planned = inputs if isinstance(inputs, TaskInputs) else ListedInputs(self.definition.tasks_of("train"), _rows(inputs))
-        return await self._generate_outputs(planned, client, settings)
+        return await self._generate_outputs(planned, client, how)
 
     async def evaluate(
         self,
@@ -380,9 +361,9 @@ class RolloutAPI(DatasetAccess):
         is_remote = calls_author and self.env_client is not None
         clients, own = ([client], []) if is_remote else self._resolve_clients(client)
         try:
-            run = self._run(inputs, client, settings)
+            run, groups = self._plan(inputs, client, settings)
             own_method = getattr(self, method) if is_authored or is_remote else None
-            outputs = await generate(self.definition, inputs, clients, settings, run, RunReporter(settings), own_method)
+            outputs = await generate(self.definition, inputs, clients, settings, run, groups, RunReporter(settings), own_method)
         finally:
             for each in own:
                 await each.close()
@@ -412,29 +393,25 @@ class RolloutAPI(DatasetAccess):
     def _merge_sampling_args(self, sampling_args: SamplingArgs | None) -> SamplingArgs:
         return with_secrets({**self.definition.sampling_args, **(sampling_args or {})})  # type: ignore[no-any-return]
 
-    def _run(self, inputs: Inputs, client: Any, settings: GenerateSettings) -> Run:
+    def _plan(self, inputs: Inputs, client: Any, settings: GenerateSettings) -> tuple[Run, list[GroupJob]]:
         definition = self.definition
         name = definition.env_id or type(definition).__name__
         path = settings.results_path
         if path is None and settings.save_results:
             path = default_results_path(name, settings.model)
         config = client if isinstance(client, EndpointClientConfig) else getattr(client, "config", None)
-        return Run(
+        return plan_run(
+            definition,
+            inputs,
+            settings,
+            in_groups=not settings.independent_scoring,
             env_id=name,
             env_args=dict(definition.env_args),
             model=settings.model,
-            num_examples=inputs.num_examples,
-            rollouts_per_example=inputs.rollouts_per_example,
-            pass_threshold=definition.pass_threshold,
-            version_info=version_info(definition),
-            seed=settings.seed,
-            state_columns=list(settings.state_columns),
-            max_concurrent=settings.max_concurrent,
             mean_of="reward",
             path_to_save=path,
             base_url=config.base_urls if isinstance(config, EndpointClientConfig) else str(getattr(client, "base_url", "")),
             sampling_args=settings.sampling_args,
-            limits_each=settings.budget.limits_each.given(),
         )
 
 
@@ -474,17 +451,13 @@ def _rows(inputs: Any) -> Iterable[Row]:
 _AUTHORS_CHOICE = ("get_eval_dataset", "build_eval_dataset")
 """Methods by which an author chooses the rows of an evaluation."""
 
-_OLDER = ("max_concurrent_generation", "max_concurrent_scoring", "use_tqdm", "save_every", "interleave_scoring")
 
-
-def _parse_older_limits(older: Mapping[str, Any], max_concurrent: int) -> dict[str, int]:
-    """Return the limits of a run, given what older versions call them too."""
-    for name in older:
-        if name not in _OLDER:
-            raise UnknownArgument(f"generate has no argument {name!r}.{did_you_mean(name, (*_OLDER, 'max_concurrent', 'state_columns'))}")
-    generation = older.get("max_concurrent_generation")
-    scoring = older.get("max_concurrent_scoring")
-    return {
-        "max_concurrent": max_concurrent if generation is None or max_concurrent > 0 else generation,
-        "max_concurrent_scoring": -1 if scoring is None else scoring,
-    }
+def _without_older(given: dict[str, Any]) -> dict[str, Any]:
+    """Return settings by the names that they have now; what says nothing any more is left out."""
+    settings = {name: value for name, value in given.items() if name not in ("use_tqdm", "save_every", "interleave_scoring")}
+    generation = settings.pop("max_concurrent_generation", None)
+    if generation is not None and settings["max_concurrent"] <= 0:
+        settings["max_concurrent"] = generation
+    if settings.get("max_concurrent_scoring", -1) is None:
+        del settings["max_concurrent_scoring"]
+    return settings

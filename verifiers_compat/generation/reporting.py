@@ -100,7 +100,7 @@ class RunReporter:
         """
         settings = self._settings
         if outputs:
-            self.log(f"resuming {run.path_to_save}: {len(outputs)} of {inputs.num_rollouts} rollouts are done")
+            self.log(f"resuming {run.path_to_save}: {len(outputs)} of {run.num_rollouts} rollouts are done")
         if groups and settings.on_start is not None:
             everything = _in_documented_order(inputs)
             left: list[Any] = [[_read_task(inputs, group.example, number) for number in group.numbers] for group in groups]

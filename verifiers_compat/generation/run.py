@@ -18,7 +18,7 @@ from vfgym.runs.inputs import Inputs, Seeds
 from vfgym.runs.playing import play_run
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import task_fingerprint
-from vfgym.runs.spending import RunSpending
+from vfgym.runs.spending import Budget, RunSpending
 
 
 async def generate(
@@ -27,6 +27,7 @@ async def generate(
     clients: Sequence[Client],
     settings: GenerateSettings,
     run: Run,
+    groups: list[GroupJob],
     reporter: RunReporter,
     authors_method: Callable[..., Awaitable[Any]] | None = None,
 ) -> GenerateOutputs:
@@ -40,6 +41,7 @@ async def generate(
         clients: Who is asked: groups (rollouts, where they are scored alone) take them in turn.
         settings: How it goes.
         run: What is written about it.
+        groups: What is played of the inputs.
         reporter: Reports how far it is.
         authors_method: The author's own `run_group` (`run_rollout`, where rollouts are scored alone), which plays then.
 
@@ -48,7 +50,6 @@ async def generate(
         vfgym.results.ResultsError: If results cannot be written; its ``outputs`` are what was finished.
     """
     in_groups = not settings.independent_scoring
-    groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
     config = ClientPlayerConfig(
         definition,
         inputs,
@@ -89,7 +90,7 @@ async def generate(
         groups,
         play,
         functools.partial(reporter.report, inputs, in_groups=in_groups),
-        budget=settings.budget,
+        budget=Budget.of(settings.limits, settings.limits_each, settings.prices, settings.cache, [settings.model]),
         most_at_once=most * together,
         in_groups=in_groups,
         fingerprint=functools.partial(task_fingerprint, inputs),

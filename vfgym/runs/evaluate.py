@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,13 +17,12 @@ from vfgym.aio.background import blocking
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
-from vfgym.results import GenerateOutputs, Run
+from vfgym.results import GenerateOutputs
 from vfgym.results.files import default_results_path
-from vfgym.results.metadata import version_info
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.travelling import check_can_travel
-from vfgym.runs.playing import play_run
-from vfgym.runs.preparing import groups_of, prepare
+from vfgym.runs.playing import plan_run, play_run
+from vfgym.runs.preparing import prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.replicas import EnvLike, Replicas
@@ -90,42 +90,26 @@ async def aevaluate(
         del settings["executor"]
     else:
         elsewhere = None
-    if isinstance(env, RunSpec) and agent is None:
-        made = env.make_agent()
-        try:
-            return await aevaluate(
-                env,
-                made,
-                env_id=env_id,
-                model=model,
-                env_args=env_args,
-                results_path=results_path,
-                save_results=save_results,
-                resume=resume,
-                redo_errors=redo_errors,
-                progress=progress,
-                on_start=on_start,
-                on_progress=on_progress,
-                **(settings if elsewhere is None else {**settings, "executor": elsewhere}),
-            )
-        finally:
-            await close_agent(made)
-    if agent is None:
-        raise ConfigurationError("say who plays: give an agent, such as 'random', or a function (observation, info) -> message")
-    spec: RunSpec | None = None
-    if isinstance(env, RunSpec):
-        how: RunSettings = (spec := _without_others(env, {"env_id": env_id, "model": model, "env_args": env_args, **settings}))
-        env, env_args, model = spec.env_id, spec.env_args, spec.name
-    else:
-        how = RunSettings.of({**settings}, "evaluate()")
-    given, agent = agent, as_agent(agent)
-    asked = [agent.name] if isinstance(agent, ModelAgent) else []
-    budget = Budget.of(how.limits, how.limits_each, how.prices, how.cache, asked)
-    max_concurrent = how.max_concurrent
-    if isinstance(agent, HumanAgent):
-        max_concurrent, progress = 1, False
-    replicas = Replicas()
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        spec: RunSpec | None = None
+        if isinstance(env, RunSpec):
+            how: RunSettings = (spec := _without_others(env, {"env_id": env_id, "model": model, "env_args": env_args, **settings}))
+            if agent is None:
+                agent = spec.make_agent()
+                stack.push_async_callback(close_agent, agent)
+            env, env_args, model = spec.env_id, spec.env_args, spec.name
+        elif agent is None:
+            raise ConfigurationError("say who plays: give an agent, such as 'random', or a function (observation, info) -> message")
+        else:
+            how = RunSettings.of({**settings}, "evaluate()")
+        given, agent = agent, as_agent(agent)
+        asked = [agent.name] if isinstance(agent, ModelAgent) else []
+        budget = Budget.of(how.limits, how.limits_each, how.prices, how.cache, asked)
+        max_concurrent = how.max_concurrent
+        if isinstance(agent, HumanAgent):
+            max_concurrent, progress = 1, False
+        replicas = Replicas()
+        stack.push_async_callback(bridge, replicas.close)
         executor = _executor(how, elsewhere)
         spec = spec or describe(env, given, agent, env_args, model, how)
         sent = None if executor == "local" else check_can_travel(spec, env, agent)
@@ -134,24 +118,16 @@ async def aevaluate(
         if how.num_examples > inputs.num_examples:
             logger.warning("num_examples is %d, and there are %d examples: all of them are played", how.num_examples, inputs.num_examples)
         identity = _identity(definition, agent, env_id, env_args, model or agent_name(given))
-        groups = groups_of(inputs, how, in_groups=in_groups)
-        num_rollouts = sum(len(group.numbers) for group in groups)
-        run = Run(
-            **identity,
-            num_examples=inputs.num_examples,
-            rollouts_per_example=inputs.rollouts_per_example,
-            pass_threshold=definition.pass_threshold if how.pass_threshold is None else how.pass_threshold,
-            seed=how.seed,
-            state_columns=how.state_columns,
+        run, groups = plan_run(
+            definition,
+            inputs,
+            how,
+            in_groups=in_groups,
             max_concurrent=max_concurrent,
             path_to_save=_path_to_save(results_path, save_results, identity),
             reward_range=declared.counted_range,
-            limits_each=budget.limits_each.given(),
-            both_seats=how.both_seats,
-            tags=how.tags,
             spec=None if spec is None else spec.to_json(),
-            shard=how.shard,
-            num_rollouts=num_rollouts,
+            **identity,
         )
 
         async def play(groups: list[GroupJob], at_once: int, recorder: Recorder, spending: RunSpending) -> None:
@@ -168,7 +144,7 @@ async def aevaluate(
             groups,
             play,
             lambda run, groups, outputs: report_progress(
-                num_rollouts, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=outputs
+                run.num_rollouts or 0, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=outputs
             ),
             budget=budget,
             most_at_once=replicas.limit_workers(max_concurrent) if sent is None else max_concurrent,  # workers have their own
@@ -180,8 +156,6 @@ async def aevaluate(
             redo_errors=redo_errors,
             declared=declared,
         )
-    finally:
-        await bridge(replicas.close)
 
 
 evaluate = blocking(aevaluate, "evaluate")
@@ -230,7 +204,6 @@ def _identity(definition: ChatEnv, agent: Agent, env_id: str | None, env_args: d
         "env_id": env_id or (spec.id if spec is not None else definition.env_id) or type(definition).__name__,
         "env_args": dict(env_args or (spec.kwargs if spec is not None else definition.env_args)),
         "model": model,
-        "version_info": version_info(definition),
         "is_model": asked is not None,
         "base_url": "" if asked is None else asked.base_urls,
         "sampling_args": {} if asked is None else dict(asked.sampling_args),

@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from vfgym.aio.bridge import bridge
+from vfgym.envs.chat import ChatEnv
 from vfgym.messages import MessageTypes
 from vfgym.results import GenerateOutputs, RolloutOutput, Run
+from vfgym.results.metadata import version_info
 from vfgym.results.resume import earlier_metadata, recorded_spending
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.failure_rewards import FailureRewards
-from vfgym.runs.inputs import Example
+from vfgym.runs.inputs import Example, Inputs
+from vfgym.runs.preparing import groups_of
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import find_remaining
+from vfgym.runs.spec import RunSettings
 from vfgym.runs.spending import Budget, RunSpending
 
 Play: TypeAlias = Callable[[list[GroupJob], int, Recorder, RunSpending], Awaitable[None]]
@@ -36,6 +40,41 @@ class Report(Protocol):
             outputs: The rows that there are: an earlier run's at first, then all of them.
         """
         ...
+
+
+def plan_run(
+    definition: ChatEnv, inputs: Inputs, how: RunSettings, *, in_groups: bool, max_concurrent: int | None = None, **own: Any
+) -> tuple[Run, list[GroupJob]]:
+    """Return what is written about a run, and what it plays.
+
+    Args:
+        definition: Whose rollouts.
+        inputs: What there is to play.
+        how: The settings.
+        in_groups: Whether the rollouts of an example are scored together.
+        max_concurrent: Most rollouts at once, where the settings do not say it.
+        **own: Further fields of `Run`.
+
+    Raises:
+        ConfigurationError: If there is nothing to play.
+    """
+    groups = groups_of(inputs, how, in_groups=in_groups)
+    run = Run(
+        version_info=version_info(definition),
+        num_examples=inputs.num_examples,
+        rollouts_per_example=inputs.rollouts_per_example,
+        pass_threshold=definition.pass_threshold if how.pass_threshold is None else how.pass_threshold,
+        seed=how.seed,
+        state_columns=how.state_columns,
+        max_concurrent=how.max_concurrent if max_concurrent is None else max_concurrent,
+        limits_each=how.limits_each.given(),
+        both_seats=how.both_seats,
+        tags=how.tags,
+        shard=how.shard,
+        num_rollouts=sum(len(group.numbers) for group in groups),
+        **own,
+    )
+    return run, groups
 
 
 async def play_run(

@@ -15,7 +15,7 @@ from vfgym.envs.chat import ChatEnv
 from vfgym.errors import ConfigurationError
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
-from vfgym.runs.inputs import Example, Seeds, TaskInputs
+from vfgym.runs.inputs import Example, Inputs, Seeds, TaskInputs
 from vfgym.runs.pairs import SeatPairs, find_pairs
 from vfgym.runs.remaining import task_fingerprint
 from vfgym.runs.replicas import EnvLike, Replicas
@@ -97,15 +97,17 @@ async def prepare(
     return PreparedRun(replicas, definition, in_groups, pairs, inputs, declared, config)
 
 
-def groups_of(inputs: TaskInputs, how: RunSettings, *, in_groups: bool) -> list[GroupJob]:
+def groups_of(inputs: Inputs, how: RunSettings, *, in_groups: bool) -> list[GroupJob]:
     """Return what a run plays, or a part of it.
 
     Raises:
-        ConfigurationError: If there is nothing in the part.
+        ConfigurationError: If there is nothing in the part, or the run cannot be divided.
     """
     groups = [GroupJob(example, range(example.num_rollouts)) for example in inputs.examples()]
     if how.shard is None:
         return groups
+    if len({len(group.numbers) for group in groups}) > 1:
+        raise ConfigurationError("shard divides a run whose examples have one number of rollouts, and these inputs have different ones")
     return part_of(groups, how.shard, together=inputs.rollouts_per_example if in_groups else 2 if how.both_seats else 1)
 
 
