@@ -49,7 +49,7 @@ class RayExecutor(concurrent.futures.Executor):
         if self._is_own:
             try:
                 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-            except (ConnectionError, ValueError, RuntimeError) as error:
+            except Exception as error:  # Ray raises plain ones, too
                 raise ConfigurationError(f"there is no Ray cluster to play in: {error}") from error
         self._options = {
             "num_cpus": num_cpus,
