@@ -460,3 +460,33 @@ def test_a_connection_that_stays_open_after_its_task_is_closed(monkeypatch: pyte
     assert results["metadata"]["redone"] == 2
     assert len(results["outputs"]) == 12
     kept[0].close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots"),
+    [({"max_concurrent": 3}, [2, 1]), ({"max_concurrent": 4}, [2, 2]), ({"max_concurrent": 1}, [1]), ({"max_concurrent": -1}, [6, 6])],
+)
+def test_rollouts_at_once_are_divided_among_workers(settings: dict[str, int], slots: list[int]) -> None:
+    told: dict[int, int] = {}
+
+    async def asks(addresses: Sequence[str], token: str, number: int) -> None:
+        link, order = await joined(addresses, token, number)
+        told[number] = order["slots"]
+        while len(told) < len(slots):
+            assert await heard_so_far(link) == []
+        await link.close()
+
+    assert len(evaluate(Acting(*[asks] * len(slots)), workers=2, **settings)["outputs"]) == 12
+    assert [told[number] for number in sorted(told)] == slots
+
+
+def test_that_nobody_comes_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(coordinator, "_SECONDS_UNTIL_WARNING", 0.1)
+
+    async def comes_late(addresses: Sequence[str], token: str, number: int) -> None:
+        while "no worker has connected" not in caplog.text:
+            await asyncio.sleep(0.01)
+        raise OSError("never mind")
+
+    assert len(evaluate(Acting(comes_late))["outputs"]) == 12
+    assert "is there room for one in the executor, and can it reach this process at " in caplog.text

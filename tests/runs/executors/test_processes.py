@@ -48,10 +48,11 @@ def test_a_call_has_a_process_of_its_own_which_ctrl_c_does_not_end(tmp_path: Pat
 @pytest.mark.parametrize(
     ("func", "arguments", "message"),
     [
-        (os._exit, (3,), r"the process \d+ ended with exit code 3"),
+        (os._exit, (7,), r"the process \d+ ended with exit code 7$"),
+        (os._exit, (1,), r"ended with exit code 1 \(a script that starts processes does so below `if __name__ == \"__main__\":`\)$"),
         (signal.raise_signal, (signal.SIGKILL,), r"the process \d+ was ended by SIGKILL \(was there enough memory\?\)"),
         (signal.raise_signal, (signal.SIGTERM,), r"the process \d+ was ended by SIGTERM$"),
-        (lose_the_coordinator, (), r"the process \d+ ended with exit code 1"),
+        (lose_the_coordinator, (), r"the process \d+ ended with exit code 3$"),
     ],
 )
 def test_one_that_dies_takes_no_other_with_it_and_says_how(func: object, arguments: tuple[int, ...], message: str) -> None:

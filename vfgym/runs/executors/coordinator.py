@@ -36,6 +36,8 @@ _SECONDS_TO_END = 10.0
 """How long workers have to end when the run is over."""
 _SECONDS_TO_JOIN = 10.0
 """For how long rollouts are kept back for workers that have not connected yet."""
+_SECONDS_UNTIL_WARNING = 60.0
+"""How long it may take until a first worker is there, before a warning says that there is none."""
 _SECONDS_TO_CLOSE = 5.0
 """How long the connection of a worker whose task has ended may stay open."""
 
@@ -52,8 +54,8 @@ class WorkerOrder:
     """What rows call the environment."""
     env_module: str | None
     """The module whose import registers its id, if that has to be."""
-    slots: int
-    """Most rollouts at once in one worker."""
+    most_at_once: int
+    """Most rollouts at once, in all workers together: as many as there are workers, or more."""
     has_cache: bool
     state_columns: Sequence[str]
     types: MessageTypes
@@ -163,12 +165,13 @@ class Coordinator:
         self._may_wait_until = loop.time() + _SECONDS_TO_JOIN
         server = await asyncio.start_server(self._serve, "127.0.0.1" if self._on.is_local else "0.0.0.0", 0)
         self._addresses = addresses_of(server.sockets[0].getsockname()[1], is_local=self._on.is_local)
-        later = loop.call_later(_SECONDS_TO_JOIN, self._feed_all)
+        later = [loop.call_later(_SECONDS_TO_JOIN, self._feed_all), loop.call_later(_SECONDS_UNTIL_WARNING, self._warn_if_alone)]
         keepers = [asyncio.create_task(self._keep_worker(number)) for number in range(self._num_workers)]
         try:
             await self._over
         finally:
-            later.cancel()
+            for timer in later:
+                timer.cancel()
             if not self._over.done():
                 self._over.cancel()
             elif not self._over.cancelled():
@@ -228,6 +231,15 @@ class Coordinator:
             if num_starts == _MOST_STARTS:
                 self._retire(number, f"worker {number} ended {num_starts} times before it had connected: {self._reasons[number]}")
                 return
+
+    def _warn_if_alone(self) -> None:
+        """Say that nobody plays, if nobody does."""
+        if not self._workers:
+            logger.warning(
+                "no worker has connected within %.0f s: is there room for one in the executor, and can it reach this process at %s?",
+                _SECONDS_UNTIL_WARNING,
+                " or ".join(self._addresses),
+            )
 
     def _retire(self, number: int, reason: str) -> None:
         """Go on without a worker that cannot be started."""
@@ -293,7 +305,7 @@ class Coordinator:
                 "run": order.run,
                 "env_id": order.env_id,
                 "env_module": order.env_module,
-                "slots": order.slots,
+                "slots": order.most_at_once // self._num_workers + (number < order.most_at_once % self._num_workers),
                 "has_cache": order.has_cache,
             }
         )

@@ -55,7 +55,7 @@ async def play_on_workers(
             has_secrets=has_secrets,
             env_id=env_id,
             env_module=module_of_id(spec.env_id),
-            slots=-(-most_at_once // num_workers),
+            most_at_once=most_at_once,
             has_cache=spending.budget.cache is not None,
             state_columns=spec.state_columns,
             types=prepared.definition.message_types,

@@ -19,6 +19,8 @@ from vfgym.errors import InfraError, WorkerDied
 
 T = TypeVar("T")
 
+_LOST = 3
+"""Exit code of a process that had nobody to work for."""
 _SECONDS_AFTER_PARENT = 5.0
 """How long a process goes on by itself when the one that started it is gone."""
 
@@ -82,6 +84,8 @@ class ProcessExecutor(concurrent.futures.Executor):
 
 
 def _describe_end(code: int) -> str:
+    if code == 1:  # its script, which it imports first, raised something
+        return 'ended with exit code 1 (a script that starts processes does so below `if __name__ == "__main__":`)'
     if code >= 0:
         return f"ended with exit code {code}"
     with contextlib.suppress(ValueError):
@@ -113,7 +117,8 @@ def _call(func: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, 
     try:
         func(*args, **kwargs)
     except InfraError as error:  # one line says what happened
-        sys.exit(f"{multiprocessing.current_process().name}: {error}")
+        print(f"{multiprocessing.current_process().name}: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(_LOST)
 
 
 def _end_after_parent() -> None:
