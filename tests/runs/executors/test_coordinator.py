@@ -490,3 +490,15 @@ def test_that_nobody_comes_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pyte
 
     assert len(evaluate(Acting(comes_late))["outputs"]) == 12
     assert "is there room for one in the executor, and can it reach this process at " in caplog.text
+
+
+def test_rows_that_are_none_end_the_run() -> None:
+    async def errs(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 1})
+        job = await link.receive()
+        link.send({"job": job["job"], "rows": [{**row_of(job), "example_id": "first"}], "known": [], "unseen": []})
+        await read_on(link)
+
+    with pytest.raises(ValueError, match="it needs an integer example_id, got 'first'"):
+        evaluate(Acting(errs))
