@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections import deque
 from collections.abc import Coroutine, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
+from vfgym.bounded_json import dump_json, parse_json
 from vfgym.clients.cache import ResponseCache
 from vfgym.clients.pacing import Pace
 from vfgym.errors import LimitReached
@@ -267,7 +267,7 @@ class RemoteCache(ResponseCache):
     async def keep(self, key: str, response: Response) -> Response:
         """Keep an answer, and return the one to use."""
         try:
-            data = json.loads(json.dumps(response.model_dump()))
-        except (TypeError, ValueError):  # it has no form in JSON
+            data = parse_json(dump_json(response.model_dump()))
+        except (TypeError, ValueError):  # it has no form in JSON, or too many levels
             return response
         return _response(await self._ledger.ask({"keep": key, "response": data})) or response
