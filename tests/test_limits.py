@@ -46,6 +46,20 @@ async def test_a_block_counts_what_is_asked_inside_and_begins_nothing_where_it_i
     assert meter.spent.requests == 3, "outside of the block nothing is counted"
 
 
+async def test_what_is_spent_beyond_a_limit_is_that_of_requests_under_way() -> None:
+    client = InOrder(*answers(99))
+
+    async def keep_asking() -> None:
+        while True:
+            await ask(client)
+
+    with vfgym.limit(tokens=200) as meter:
+        outcomes = await asyncio.gather(*(keep_asking() for _ in range(5)), return_exceptions=True)
+    assert all(isinstance(each, LimitReached) for each in outcomes)
+    assert meter.spent.requests == len(client.asked)
+    assert 200 <= meter.spent.tokens < 200 + 5 * 10
+
+
 async def test_blocks_nest_and_each_counts_for_itself() -> None:
     client = InOrder(*answers(9))
     with vfgym.limit(requests=3) as outer:

@@ -12,7 +12,8 @@ from vfgym.clients import ClientConfig
 from vfgym.clients.scripted import ScriptedClient
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall
-from vfgym.model_server import ModelServer, scripted
+from vfgym.model_server import ModelRequest, ModelServer, RequestRefused, scripted
+from vfgym.model_server.faults import FAULTS
 
 
 def add(a: int, b: int) -> int:
@@ -22,7 +23,7 @@ def add(a: int, b: int) -> int:
 
 def right(completion: list[Any], answer: str) -> float:
     """Say whether the last message is the answer."""
-    return float(completion[-1].content == answer)
+    return float(bool(completion) and completion[-1].content == answer)
 
 
 def environment(**fields: Any) -> vfgym.ToolEnv:
@@ -60,15 +61,32 @@ async def test_the_model_sees_what_wrappers_show() -> None:
     assert [[message["role"] for message in request.body["messages"]] for request in server.requests] == [["user"], ["assistant", "tool"]]
 
 
-@pytest.mark.parametrize(("fault", "stop"), [("overlong", "prompt_too_long"), ("server_error", "has_error"), ("empty_reply", "has_error")])
-async def test_errors_end_the_episode(fault: str, stop: str) -> None:
-    async with ModelServer({"m": scripted(["3"])}) as server:
-        agent = ModelAgent(config(server, extra_headers={"X-Fault": fault}), "m")
+@pytest.mark.parametrize(
+    ("fault", "error", "ending"),
+    [
+        ("overlong", None, "cut"),
+        ("server_error", "ModelError", "infrastructure_failed"),
+        ("rate_limited", "ModelError", "infrastructure_failed"),
+        ("cut_in_body", "ModelError", "infrastructure_failed"),
+        ("nobody answers", "ModelError", "infrastructure_failed"),
+        ("refused", "ModelError", "policy_failed"),
+        ("empty_reply", "EmptyModelResponseError", "policy_failed"),
+        ("malformed_json", "InvalidModelResponseError", "policy_failed"),
+    ],
+)
+async def test_errors_end_the_episode(fault: str, error: str | None, ending: str) -> None:
+    def refuse(request: ModelRequest) -> str:
+        raise RequestRefused(400, "not that")
+
+    async with ModelServer({"m": refuse if fault == "refused" else scripted(["3"])}) as server:
+        place = {"api_base_url": "http://127.0.0.1:9/v1"} if fault == "nobody answers" else {}
+        headers = {"X-Fault": fault} if fault in FAULTS else {}
+        agent = ModelAgent(config(server, extra_headers=headers).model_copy(update=place), "m")
         results = await vfgym.aevaluate(environment(), agent)
         await agent.close()
-    output = results["outputs"][0]
-    assert output["stop_condition"] == stop
-    assert (output["error"] is None) is (stop == "prompt_too_long")
+    (row,) = results["outputs"]
+    assert (row["error"] and row["error"]["error"], row["ending"]) == (error, ending)
+    assert row["stop_condition"] == ("has_error" if error else "prompt_too_long")
 
 
 async def test_endpoints_take_turns() -> None:

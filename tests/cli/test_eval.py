@@ -163,6 +163,7 @@ def test_a_limit_ends_a_run_which_can_be_resumed(server: ModelServer, directory:
         (["--prices", "none.toml"], "none.toml cannot be read"),
         (["--reduce", "least"], "a reducer is one of"),
         (["--agent", "randm"], "there is no agent 'randm'"),
+        (["--agent", "mine", "--isolate"], "an agent that is to run in a process of its own must be named as module:callable; got 'mine'"),
         (["--model", ""], "model must be the name of a model"),
         (["--env-args", '{"nothing": 1}'], "has no argument 'nothing'"),
         (["there"], "give --resume too, to go on with it"),
@@ -237,16 +238,22 @@ def test_an_agent_and_a_model_of_one_name_stay_apart(knows: Any, directory: Path
 
 
 @pytest.mark.parametrize(
-    ("client_type", "key"),
-    [("openai_chat_completions", None), ("openai_responses", "short"), ("anthropic_messages", "sk-a-much-longer-wrong-key")],
+    ("client_type", "key", "path"),
+    [
+        ("openai_chat_completions", None, "/v1/chat/completions"),
+        ("openai_responses", "short", "/v1/responses"),
+        ("openai_completions", "sk-wrong", "/v1/completions"),
+        ("anthropic_messages", "sk-a-much-longer-wrong-key", "/v1/messages"),
+    ],
 )
-def test_a_refused_key_stops_the_run_and_names_its_variable(client_type: str, key: str | None) -> None:
+def test_a_refused_key_stops_the_run_and_names_its_variable(client_type: str, key: str | None, path: str) -> None:
     with ModelServer({"m": echo}, api_keys={KEY}) as server:
         url = server.url if client_type == "anthropic_messages" else server.openai_url
         arguments = [DATASET, "--model", "m", "-b", url, "--client-type", client_type, "-k", "MY_KEY", "-c", "4"]
         done = run_eval(*arguments, "-n", "-1", exit_code=2, **({} if key is None else {"MY_KEY": key}))
         assert server.num_requests <= 8
-        run_eval(*arguments, "-n", "1", "--no-save", MY_KEY=KEY)
+        run_eval(*arguments, "-n", "1", "--no-save", "-S", '{"temperature": 0.25}', MY_KEY=KEY)
+        assert (server.requests[-1].path, server.requests[-1].body["temperature"]) == (path, 0.25)
     *_, line = done.stderr.splitlines()
     assert line.startswith(f"error: the provider at {url} refused the API key: ")
     assert "MY_KEY" in line

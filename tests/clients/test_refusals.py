@@ -5,6 +5,7 @@ The server is a real one on loopback, and counts.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -18,6 +19,7 @@ from tests.clients.every_client import KINDS, client_of
 from vfgym.clients import is_permanent_refusal
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
+from vfgym.results import load_results
 
 AT_ONCE = 8
 ROWS = [{"question": f"{number}?", "answer": "x"} for number in range(100)]
@@ -61,6 +63,17 @@ async def test_a_run_of_steps(kind: str, status: int) -> None:
     (note,) = caught.value.__notes__
     assert server.root in note
     assert ("'m'" in note) is (status == 404)
+
+
+async def test_what_was_finished_before_is_kept(tmp_path: Path) -> None:
+    async with canned_server() as server:
+        server.answers = [COMPLETION, COMPLETION, Canned(UNKNOWN["openai"], 401)]
+        agent = vfgym.ModelAgent(client_of("openai_chat_completions", server.root), "m")
+        env = vfgym.SingleTurnEnv(ROWS, rubric=vfgym.Rubric())
+        with pytest.raises(openai.AuthenticationError):
+            await vfgym.aevaluate(env, agent, max_concurrent=1, results_path=tmp_path, progress=False)
+        await agent.close()
+    assert (asked(server), [row["example_id"] for row in load_results(tmp_path)["outputs"]]) == (3, [0, 1])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 import vfgym
@@ -14,6 +15,7 @@ from tests.agent_programs import TALK, ProgramEnv, needs_sandbox, running
 from tests.models import InOrder
 from vfgym.envs.cli_agent import CliAgentEnv
 from vfgym.errors import AgentError, ConfigurationError, EpisodeNotPicklable, ModelError
+from vfgym.interception import open_endpoint
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
 from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
@@ -98,6 +100,13 @@ print(sorted(answers.items()))
     assert len(state["trajectory"]) == 5
 
 
+async def test_many_episodes_at_once_keep_to_themselves() -> None:
+    rows = [{"question": f"Say {number}.", "answer": str(number)} for number in range(4)]
+    env = ProgramEnv(rubric=vfgym.Rubric(right), dataset=rows)
+    results = await vfgym.aevaluate(env, lambda observation, info: observation[0].content[4:-1], progress=False)
+    assert [(row["reward"], row["error"]) for row in results["outputs"]] == [(1.0, None)] * 4
+
+
 @pytest.mark.parametrize(
     ("command", "exit_code", "said"),
     [
@@ -141,6 +150,15 @@ async def test_a_limit_ends_the_program_and_all_that_it_started() -> None:
     state = await roll_out(env, "one")
     assert (state["stop_condition"], state["agent_exit_code"], state["agent_stdout"]) == ("max_turns_reached", None, "begun\n")
     assert running("vfgym-agent-test") == []
+
+
+async def test_who_asks_after_the_end_of_the_episode_is_refused() -> None:
+    state = await roll_out(ProgramEnv(), "one", "two")
+    other = await open_endpoint(InOrder("never").get_response)
+    url = other.config("chat", "m")["base_url"].replace(other.key, state["interception_base_url"].split("/")[-2])
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/chat/completions", json={"messages": []}) as response:
+        assert (response.status, (await response.json())["error"]["message"]) == (404, "there is no such rollout, or it is over")
+    await other.close()
 
 
 async def test_the_time_of_a_program_that_never_asks_runs_out() -> None:
@@ -214,8 +232,15 @@ async def test_files_go_in_before_the_program_starts_and_are_kept_when_it_has_en
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "in.txt").write_text("42")
     program = 'open("out.txt", "w").write(open("inside/in.txt").read() + chat([user("?")])["content"])'
-    env = ProgramEnv(program, uploads={"inside": tmp_path / "data"}, keep_files=["out.txt", "not-there.txt"])
+    no_files = '\nos.mkfifo("pipe")\nos.mkdir("folder")\nos.symlink("/dev/zero", "endless")'
+    kept = ["out.txt", "not-there.txt", "pipe", "folder", "endless"]
+    env = ProgramEnv(program + no_files, uploads={"inside": tmp_path / "data"}, keep_files=kept)
     assert (await roll_out(env, " it is"))["agent_files"] == {"out.txt": "42 it is"}
+
+
+async def test_what_a_program_prints_is_bounded() -> None:
+    state = await roll_out(ProgramEnv(TALK + "sys.stdout.write('x' * 5_000_000)"), "one", "two")
+    assert (state["stop_condition"], len(state["agent_stdout"])) == ("agent_completed", 2**20)
 
 
 async def test_reward_functions_find_the_sandbox_where_it_is_kept_for_them() -> None:

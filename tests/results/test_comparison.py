@@ -186,6 +186,7 @@ def test_the_clearest_pair_stands_against_all_and_the_next_against_one_fewer() -
     some, clear, hardly = (results_of({(task, 0): float(task < gained) for task in range(20)}, str(gained)) for gained in (8, 20, 1))
     alone = [compare(base, other)["pairs"][0]["p_value"] or 0.0 for other in (some, clear, hardly)]
     pairs = compare(base, some, clear, hardly)["pairs"]
+    assert [(pair["a"], pair["b"], pair["better"]) for pair in pairs] == [(0, 1, 8), (0, 2, 20), (0, 3, 1)]
     assert [pair["p_value"] for pair in pairs] == pytest.approx([2 * alone[0], 3 * alone[1], alone[2]])
     assert [pair["distinguishable"] for pair in pairs] == [True, True, False]
 

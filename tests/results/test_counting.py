@@ -150,6 +150,12 @@ def test_a_failed_rollout_never_passes() -> None:
     assert metadata["avg_metrics"]["brief"] == 1.0, "of those that did not fail"
 
 
+def test_without_a_declared_number_there_is_no_mean() -> None:
+    metadata = played(tasks(), fails_at(0))["metadata"]
+    assert (metadata["avg_reward"], metadata["std_error"], metadata["avg_return"]) == (None, None, None)
+    assert (metadata["avg_reward_finished"], metadata["num_failed"], metadata["avg_error"]) == (1.0, 1, 0.25)
+
+
 def test_the_lowest_finished_reward_counts_where_it_is_below_the_declared_one(caplog: pytest.LogCaptureFixture) -> None:
     results = played(WORTH, LOSING)
     assert counted(results) == [-3.0, -1.0, -2.0, -3.0]

@@ -1,4 +1,4 @@
-"""No agent ranks above itself without failing, whatever its game and its way to fail are."""
+"""No agent ranks above itself without failing, whatever its game or its rubric and its way to fail are."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import vfgym
+from vfgym import Rubric, SingleTurnEnv
 from vfgym.messages import Message, UserMessage
 from vfgym.results import GenerateOutputs, load_results, summarize
 from vfgym.results.intervals import interval_of
@@ -166,3 +168,27 @@ def test_in_games(tmp_path: Path, points: list[list[float]], margin: float | Non
     env = Points(points)
     env.failure_reward = None if margin is None else env.lowest - margin
     check_runs(env, tmp_path / "runs", rollouts_per_example, ways=FAILING, last_turn=MOVES - 1)
+
+
+@quick
+@given(st.lists(numbers.filter(bool), min_size=1, max_size=3), numbers, st.booleans(), st.booleans(), st.sampled_from([1, 2]))
+@example([1.0], 1.0, True, False, 2)
+@example([-1.0], -5.0, True, True, 1)
+def test_under_any_rubric(
+    tmp_path: Path, weights: list[float], offset: float, declares: bool, careless: bool, rollouts_per_example: int
+) -> None:
+    """Rubrics of any sign and offset, some of which raise where there is no answer: a reward for short answers pays silence."""
+
+    def length(completion: list[Message], parser: vfgym.Parser) -> float:
+        if careless and not completion:
+            raise IndexError("nothing was said")
+        return len(parser.parse_answer(completion) or "") / 6
+
+    def says_double(completion: list[Message], parser: vfgym.Parser) -> float:
+        return float(parser.parse_answer(completion) == "double")
+
+    rows = [{"question": f"{number}: single or double?"} for number in range(4)]
+    lowest = offset + sum(min(weight, 0.0) for weight in weights)
+    rubric = Rubric([*[length, says_double, length][: len(weights)], lambda: 1.0], weights=[*weights, offset])
+    env = SingleTurnEnv(rows, rubric=rubric, failure_reward=lowest - 1e-9 if declares else None, pass_threshold=offset)
+    check_runs(env, tmp_path / "runs", rollouts_per_example, ways=FAILING[:4], last_turn=0)

@@ -341,6 +341,19 @@ def test_intervals_hold_differences_in_2000_draws(draw: Draw, size: tuple[int, i
     assert min(found.values()) >= 0.93, found
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("size", SIZES)
+def test_intervals_hold_skewed_values_without_a_range_in_2000_draws(size: tuple[int, int]) -> None:
+    rng, tasks = np.random.default_rng([27, *size]), (size[0], 1)
+    draws = {
+        "log-normal": lambda: (rng.lognormal(0.0, 1.0, size), math.exp(0.5)),
+        "log-normal, by task": lambda: (rng.lognormal(0.0, 0.7, tasks) * rng.lognormal(0.0, 0.7, size), math.exp(0.49)),
+        "exponential": lambda: (-rng.exponential(1.0, size), -1.0),
+    }
+    found = {name: coverage(draw, None, 2000) for name, draw in draws.items()}
+    assert min(found.values()) >= 0.90, found
+
+
 @pytest.mark.parametrize("tasks", [8, 20, 200])
 def test_no_interval_is_much_wider_than_the_exact_one(tasks: int) -> None:
     for right in range(0, tasks + 1, max(1, tasks // 20)):

@@ -104,11 +104,14 @@ class Faulty:
 def test_a_row_is_a_line_whatever_it_holds() -> None:
     row = {"example_id": 0, "reward": math.inf, "counted_reward": -math.inf, "return": math.nan, "metrics": {"m": math.nan}, "m": math.nan}
     places: list[Any] = []
-    line = line_of({**row, "info": [1, b"x", math.nan], "own": Faulty(), 3: None}, places)
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+    line = line_of({**row, "info": [1, b"x", math.nan], "own": Faulty(), 3: None, "loop": loop}, places)
     assert "\n" not in line
     assert json.loads(line, parse_constant=pytest.fail) == {
         **{"example_id": 0, "reward": "inf", "counted_reward": "-inf", "return": "nan", "metrics": {"m": "nan"}, "m": "nan"},
-        **{"info": [1, "b'x'", None], "own": "<faulty>", "3": None},
+        **{"info": [1, "b'x'", None], "own": "<faulty>", "3": None, "loop": "{'self': {...}}"},
     }
-    assert places == [("info[1]", "bytes has no form in JSON"), ("own", "not today")]
+    deep = ("loop", "it is nested more than 100 levels deep")
+    assert places == [("info[1]", "bytes has no form in JSON"), ("own", "not today"), deep]
     assert line_of({"example_id": 0, "info": None}, places[:0]) == '{"example_id": 0, "info": null}'

@@ -113,6 +113,18 @@ def test_a_finished_run_asks_nobody_and_writes_no_row(tmp_path: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+def test_a_group_that_is_scored_together_is_redone_as_a_whole(tmp_path: Path) -> None:
+    def longest(completions: list[Any]) -> list[float]:
+        return [float(len(completions))] * len(completions)
+
+    run(tmp_path, rubric=Rubric(longest))
+    cut(tmp_path, lambda number: number != 5)  # a rollout of example 2
+    agent = Counting()
+    results = run(tmp_path, agent=agent, rubric=Rubric(longest))
+    assert (agent.asked, {row["reward"] for row in results["outputs"]}) == ({"2 + 1?": 2}, {2.0})
+    assert keys_of(stored(tmp_path)) == [(i, n) for i in range(6) for n in range(2)]
+
+
 def test_there_may_be_nothing_to_resume(tmp_path: Path) -> None:
     assert len(run(tmp_path / "new")["outputs"]) == 12
     (tmp_path / "empty").mkdir()
@@ -175,7 +187,13 @@ def test_a_task_that_changed_is_played_and_its_old_rows_are_put_aside(tmp_path: 
     assert (tmp_path / "unmatched.jsonl").read_bytes() == b"".join(before[-2:])
     run(tmp_path, [*ROWS[1:5], rows[5], ROWS[5]], agent)
     assert agent.asked == {"5 + 1?": 4}
-    assert (tmp_path / "unmatched.jsonl").read_bytes() == b"".join([*before[-2:], *before[:2]])
+    aside = (tmp_path / "unmatched.jsonl").read_bytes()
+    assert aside == b"".join([*before[-2:], *before[:2]])
+    with (tmp_path / "results.jsonl").open("ab") as file:
+        file.write(aside)
+    again = run(tmp_path, agent=(agent := Counting()))["outputs"]
+    assert (not agent.asked, [row["answer"] for row in again]) == (True, [str(i + 1) for i in range(6) for _ in range(2)])
+    assert (tmp_path / "results.jsonl").read_bytes().startswith(b"".join(before[:10])), "rows that were put aside can be put back"
 
 
 def test_a_hook_that_writes_to_its_task_does_not_hide_it(tmp_path: Path) -> None:

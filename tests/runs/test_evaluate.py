@@ -87,7 +87,19 @@ def without_times(results: GenerateOutputs) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("max_concurrent", [1, 5, -1])
 def test_examples_and_rollouts_are_counted_whatever_runs_at_once(max_concurrent: int) -> None:
-    results = evaluate(Sums(), say, num_examples=3, rollouts_per_example=2, max_concurrent=max_concurrent)
+    now, peak = 0, 0
+
+    async def slow(observation: list[Message], info: dict[str, Any]) -> str:
+        nonlocal now, peak
+        now += 1
+        peak = max(peak, now)
+        for _ in range(60):
+            await asyncio.sleep(0)
+        now -= 1
+        return "yes"
+
+    results = evaluate(Sums(), slow, num_examples=3, rollouts_per_example=2, max_concurrent=max_concurrent)
+    assert peak == (max_concurrent if max_concurrent > 0 else 6), "no more at once than asked for"
     assert keys_of(results) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert results["metadata"]["pass_at_k"] == {"1": 0.0, "2": 0.0}
 

@@ -85,6 +85,7 @@ def test_a_limit_on_tokens_ends_a_run_and_says_so(server: ModelServer, tmp_path:
     assert 200 <= spent_tokens(results) < 200 + spent_tokens(results) / len(results["outputs"])
     assert len(results["outputs"]) == server.num_requests - before < 20
     assert load_results(tmp_path / "run")["metadata"]["stopped_by"] == metadata["stopped_by"]
+    assert (metadata["avg_reward"], metadata["std_error"], metadata["avg_return"]) == (None, None, None)
 
 
 def test_rollouts_that_were_running_are_given_up_and_are_no_rows(server: ModelServer) -> None:
@@ -103,10 +104,11 @@ def test_a_resumed_run_counts_on_and_is_stopped_no_more(server: ModelServer, tmp
     assert len(again["outputs"]) == len(first["outputs"])
     more = evaluate(questions(), model(server), limits={"tokens": 400}, max_concurrent=1, results_path=path, resume=True)
     assert 400 <= spent_tokens(more) < 400 + spent_tokens(more) / len(more["outputs"])
-    whole = evaluate(questions(), model(server), results_path=path, resume=True)
-    assert whole["metadata"]["stopped_by"] is None
+    limits = {"requests": 20}
+    whole = evaluate(questions(), model(server), limits=limits, max_concurrent=1, results_path=path, resume=True)
+    assert whole["metadata"]["stopped_by"] is None, "though it is used up, all was played"
     assert load_results(path)["metadata"]["stopped_by"] is None
-    assert len(whole["outputs"]) == 20
+    assert (len(whole["outputs"]), sum(row["spent"]["requests"] for row in whole["outputs"])) == (20, 20)
 
 
 def test_time_ends_a_run_in_which_no_model_is_asked() -> None:
@@ -161,8 +163,10 @@ def test_a_block_around_a_run_ends_it_and_what_was_finished_is_on_disk(server: M
 
 
 @pytest.mark.parametrize("limits", [{"turns": 3}, {"tokens": 150}])
-def test_a_rollout_that_used_up_its_limit_is_truncated_and_scored(server: ModelServer, limits: dict[str, int]) -> None:
-    results = evaluate(Talk(), model(server), limits_each=limits)
+def test_a_rollout_that_used_up_its_limit_is_truncated_and_scored(server: ModelServer, limits: dict[str, int], tmp_path: Path) -> None:
+    """By a judge, if need be, whose tokens do not count."""
+    env = Talk(rubric=JudgeRubric(judged, judge_client=config(server), judge_model="echo"))
+    results = evaluate(env, model(server), limits_each=limits, results_path=tmp_path)
     for row in results["outputs"]:
         assert (row["stop_condition"], row["is_truncated"], row["error"], row["reward"]) == ("limit_reached", True, None, 1.0)
         assert row["completion"][-1]["role"] == "assistant"
@@ -174,6 +178,9 @@ def test_a_rollout_that_used_up_its_limit_is_truncated_and_scored(server: ModelS
             assert usage["input_tokens"] + usage["output_tokens"] >= 150
     assert results["metadata"]["stopped_by"] is None
     assert results["metadata"]["limits_each"] == limits
+    for others in (None, {name: allowed + 1 for name, allowed in limits.items()}):
+        with pytest.raises(ConfigurationError, match="limits_each"):
+            evaluate(env, model(server), limits_each=others, results_path=tmp_path, resume=True)
 
 
 def test_time_of_a_rollout(server: ModelServer) -> None:
@@ -250,6 +257,9 @@ def test_rows_and_metadata_tell_what_they_cost(server: ModelServer) -> None:
     usage = results["outputs"][0]["token_usage"]
     assert costs[0] == pytest.approx((usage["input_tokens"] + 10 * usage["output_tokens"]) / 1e6)
     assert results["metadata"]["cost"] == pytest.approx(sum(costs))
+    unknown = evaluate(questions(1), model(server), prices={"other": PRICES["echo"]})
+    assert (unknown["outputs"][0]["spent"]["cost"], unknown["metadata"]["cost"]) == (None, None)
+    assert evaluate(questions(1), model(server))["metadata"]["cost"] is None
 
 
 def test_the_cost_of_a_run_counts_rollouts_that_were_given_up_and_goes_on_when_it_is_resumed(server: ModelServer, tmp_path: Path) -> None:
@@ -318,6 +328,12 @@ def test_a_second_cached_run_asks_for_nothing_and_is_the_same(server: ModelServe
     assert [row["token_usage"] for row in first["outputs"]] == [row["token_usage"] for row in second["outputs"]]
     assert len({json.dumps(row["completion"][-1]["content"]) for row in first["outputs"]}) == 12, "rollouts of one task differ"
     assert (second["metadata"]["cost"], spent_tokens(second)) == (0.0, 0)
+
+
+def test_limits_of_rollouts_are_the_same_with_cached_answers(server: ModelServer, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"limits_each": {"tokens": 150}, "cache": tmp_path / "answers.sqlite"}
+    first, second = ([row["completion"] for row in evaluate(Talk(), model(server), **how)["outputs"]] for _ in range(2))
+    assert first == second
 
 
 def test_examples_that_ask_the_same_at_once_go_on_with_the_answer_that_is_kept(server: ModelServer, tmp_path: Path) -> None:
