@@ -17,6 +17,7 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.spaces import Discrete
 
 import vfgym
+from vfgym.codecs import without_colours
 from vfgym.data import gymnasium_environments, gymnasium_prompts, other_prompts
 from vfgym.wrappers.gymnasium.curated import Settings, curated_prompt, other_title, write
 from vfgym.wrappers.gymnasium.descriptions import Description, describe
@@ -221,6 +222,162 @@ def test_another_robot_than_the_usual_one_has_no_labels() -> None:
     found = described("HalfCheetah-v5", xml_file=str(model))
     assert (found.action_labels, found.observation_labels) == ((), ())
     assert str(model) not in found.rules
+
+
+# What is told is true of the games
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("robot", ["Ant", "HalfCheetah", "Hopper", "Walker2d", "Swimmer", "Humanoid", "Reacher"])
+def test_actions_are_the_torques_that_are_told(robot: str) -> None:
+    """The first number of an action, alone, acts on the joint of the first label with the torque that the prompt gives."""
+    env = made(f"{robot}-v5")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    largest, action = float(env.action_space.high[0]), np.zeros(env.action_space.shape, np.float32)
+    action[0] = largest
+    env.step(action)
+    torque = game.data.qfrc_actuator[game.model.jnt_dofadr[game.model.actuator_trnid[0][0]]]
+    told = re.search(r"A number of (\S+) is a torque of\s(\d+) N m", describe(env).about_actions)
+    assert told is not None
+    assert [float(number) for number in told.groups()] == pytest.approx([largest, torque], rel=1e-3)
+
+
+@pytest.mark.exhaustive
+def test_forces_inertias_and_velocities_are_those_of_the_parts_of_a_body() -> None:
+    """MuJoCo gives torques before forces, whatever Gymnasium's docstrings say."""
+    mujoco = pytest.importorskip("mujoco")
+    game, values = labelled("Humanoid-v5")
+    shin = game.data.body("left_shin")
+    assert values["mass of the left shin (kg)"] == pytest.approx(game.model.body("left_shin").mass[0])
+    for name, found in (
+        ("angular velocity about {} of the left shin (radians/s)", shin.cvel[:3]),
+        ("velocity along {} of the left shin (m/s)", shin.cvel[3:]),
+    ):
+        assert [values[name.format(axis)] for axis in "xyz"] == found.tolist()
+    assert values["motor torque at the right knee (N m)"] == game.data.joint("right_knee").qfrc_actuator
+    game, values = labelled("Ant-v5")
+    part = "on the front left leg part 3"
+    felt = [values[f"{name} {axis} {part} ({unit})"] for name, unit in (("torque about", "N m"), ("force along", "N")) for axis in "xyz"]
+    assert felt == game.contact_forces[4].tolist()
+    env = made("Ant-v5")
+    env.reset(seed=0)
+    game = env.unwrapped
+    game.data.body("torso").xfrc_applied[:] = [0, 0, 0.25, 0, 0, 7.0]
+    game.data.qpos[2] = 3  # above the ground, so that nothing else is felt
+    mujoco.mj_forward(game.model, game.data)
+    mujoco.mj_rnePostConstraint(game.model, game.data)
+    labels = [label for label in describe(env).observation_labels if "on the torso" in label]
+    alone = dict(zip(labels, game.data.cfrc_ext[1], strict=True))
+    assert [alone["force along z on the torso (N)"], alone["torque about z on the torso (N m)"]] == pytest.approx([0.25, 7.0])
+
+
+def change_by(game_id: str, action: Any) -> dict[str, float]:
+    """Return how an action changes what is observed, on average over some games."""
+    env = made(game_id)
+    changes = []
+    for seed in range(20):
+        before = env.reset(seed=seed)[0]
+        for _ in range(3):
+            after = env.step(action)[0]
+        changes.append(after - before)
+    return dict(zip(describe(env).observation_labels, np.mean(changes, axis=0).tolist(), strict=True))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("game_id", "told", "label", "rising"),
+    [
+        ("LunarLander-v3", "pushes it to the left and turns it counter-clockwise", "x velocity", [1, 0, 3]),
+        ("LunarLander-v3", "pushes it to the left and turns it counter-clockwise", "angle", [3, 0, 1]),
+        ("LunarLander-v3", "The main engine pushes it where its top points", "y velocity", [0, 2]),
+        ("Acrobot-v1", "A positive torque makes the angular velocity of theta2 grow", "angular velocity of theta2 (radians/s)", [0, 1, 2]),
+        ("Acrobot-v1", "and that of theta1 fall", "angular velocity of theta1 (radians/s)", [2, 1, 0]),
+        ("Pendulum-v1", "A torque above 0 makes the angular velocity grow", "angular velocity (radians/s)", [[-2.0], [0.0], [2.0]]),
+        ("CartPole-v1", "Position and velocities are above 0 to the right", "Cart Velocity (m/s)", [0, 1]),
+    ],
+)
+def test_what_is_said_of_directions_is_true(game_id: str, told: str, label: str, rising: list[Any]) -> None:
+    found = described(game_id)
+    assert told in found.rules + found.about_actions + found.about_observations
+    changes = [change_by(game_id, action)[label] for action in rising]
+    assert changes == sorted(changes)
+    assert len(set(changes)) == len(rising)
+
+
+@pytest.mark.exhaustive
+def test_the_first_leg_of_a_lander_is_the_right_one() -> None:
+    game, _ = labelled("LunarLander-v3")
+    assert game.legs[0].position.x > game.lander.position.x
+
+
+@pytest.mark.exhaustive
+def test_the_formulas_of_the_valley_and_of_the_pendulum_are_the_games_own() -> None:
+    env: Any = made("MountainCar-v0")
+    assert "0.001 * push - 0.0025 * cos(3 * position), where push is -1 (to the left), 0 or 1" in describe(env).rules
+    position, velocity = map(float, env.reset(seed=3)[0])
+    velocity += 0.001 - 0.0025 * np.cos(3 * position)
+    assert env.step(2)[0].tolist() == pytest.approx([position + velocity, velocity], abs=1e-6)
+    env = made("Pendulum-v1", g=9.81)
+    rules = describe(env).rules
+    assert "0.05 * (1.5 * 9.81 * sin(angle) + 3 * torque)" in rules
+    assert "-(angle^2 + 0.1 * angular velocity^2 + 0.001 * torque^2)" in rules
+    cosine, sine, speed = env.reset(seed=3)[0].tolist()
+    (*_, spun), reward = env.step(np.array([1.5], np.float32))[:2]
+    assert spun == pytest.approx(speed + 0.05 * (1.5 * 9.81 * sine + 3 * 1.5), abs=1e-4)
+    assert reward == pytest.approx(-(np.arctan2(sine, cosine) ** 2 + 0.1 * speed**2 + 0.001 * 1.5**2), abs=1e-4)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("game_id", "options", "names", "noop"),
+    [
+        ("CartPole-v1", {}, ("left", "right"), None),
+        ("MountainCar-v0", {}, ("Accelerate to the left", "Don't accelerate", "Accelerate to the right"), 1),
+        ("FrozenLake-v1", {}, ("left", "down", "right", "up"), None),
+        ("Blackjack-v1", {}, ("Stick", "Hit"), None),
+        ("LunarLander-v3", {}, ("do nothing", "fire left orientation engine", "fire main engine", "fire right orientation engine"), 0),
+        ("CarRacing-v3", {"continuous": False}, ("do nothing", "steer right", "steer left", "gas", "brake"), 0),
+    ],
+)
+def test_names_of_actions_and_the_one_that_does_nothing(game_id: str, options: dict[str, Any], names: tuple[str, ...], noop: Any) -> None:
+    found = described(game_id, **options)
+    assert (found.action_names, found.noop, found.action_labels) == (names, noop, ())
+
+
+@pytest.mark.exhaustive
+def test_a_lake_is_slippery_as_told() -> None:
+    env = made("FrozenLake-v1", success_rate=0.5)
+    assert "With probability 0.5 you move" in describe(env).rules
+    game: Any = env.unwrapped
+    assert sorted(chance for chance, *_ in game.P[0][1]) == pytest.approx([0.25, 0.25, 0.5])
+
+
+@pytest.mark.exhaustive
+def test_the_drawing_of_a_taxi_can_be_read() -> None:
+    """What the legend says of colours and of the map is what the drawing shows of a state, wherever taxi and passenger are."""
+    env = made("Taxi-v4", render_mode="ansi")
+    env.reset(seed=0)
+    game: Any = env.unwrapped
+    found = describe(env)
+    assert "yellow is the empty taxi, green the taxi with the passenger" in found.legend
+    assert "blue the waiting passenger, magenta the destination" in found.legend
+    assert "((taxi row * 5 + taxi column) * 5 + passenger) * 4 + destination" in found.about_observations
+    for (row, column), place in zip(game.locs, ("Red is", "Green", "Yellow", "Blue"), strict=True):
+        assert f"{place} in row {row} and column {column}" in found.rules
+    for state in range(500):
+        taxi_row, taxi_column, passenger, destination = game.decode(state)
+        assert ((taxi_row * 5 + taxi_column) * 5 + passenger) * 4 + destination == state
+        game.s = state
+        squares = re.findall(r"\[([^\]:]):([a-z,]+)\]", without_colours(env.render()))
+        expected: dict[tuple[int, int], set[str]] = {}
+        for place, colour in [
+            ((taxi_row, taxi_column), "green" if passenger == 4 else "yellow"),
+            (game.locs[destination], "magenta"),
+            *([(game.locs[passenger], "blue")] if passenger < 4 else []),
+        ]:
+            expected.setdefault(tuple(place), set()).add(colour)
+        assert [set(colours.split(",")) for _, colours in squares] == [expected[place] for place in sorted(expected)]
 
 
 def test_a_player_who_sees_numbers_is_told_the_map_of_a_lake_unless_each_game_has_another() -> None:
