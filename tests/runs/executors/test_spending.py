@@ -215,3 +215,9 @@ async def test_the_cache_of_the_coordinator_is_asked_from_any_loop() -> None:
     assert wire.sent[1]["response"] == kept.model_dump()
     ledger.take({"question": wire.sent[1]["question"], "answer": None})
     assert await keeping is kept
+    deep: Any = []
+    for _ in range(300):
+        deep = [deep]
+    kept.message = kept.message.replace(reasoning_details=deep)
+    assert await cache.keep("deep", kept) is kept
+    assert len(wire.sent) == 2, "what is nested too deeply is used and not kept"
