@@ -12,6 +12,7 @@ import pytest
 
 from tests.clients.canned_server import CannedServer
 from vfgym.clients import ClientConfig, ClientType, resolve_client
+from vfgym.clients.asking import count_sending
 from vfgym.clients.faults import ASKED_BY_PROGRAM
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import ConfigurationError, ModelError
@@ -100,6 +101,13 @@ async def test_a_client_of_an_sdk_has_no_connections_of_its_own() -> None:
     client = OpenAIChatCompletionsClient(openai.AsyncOpenAI(api_key="k"))
     with pytest.raises(ConfigurationError, match="SDK's client"):
         _ = client.connections
+    await client.close()
+
+
+@pytest.mark.parametrize("given", [openai.AsyncOpenAI(api_key="k"), ClientConfig(api_base_url="http://a.example", api_key="k")], ids=type)
+async def test_what_an_sdks_client_sends_is_counted(given: Any) -> None:
+    client = OpenAIChatCompletionsClient(given)
+    assert client.client._client.event_hooks["request"] == [count_sending]
     await client.close()
 
 
