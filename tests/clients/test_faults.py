@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anthropic
@@ -9,7 +10,8 @@ import httpx2
 import openai
 import pytest
 
-from vfgym.clients import OVERLONG_RULES, OverlongRule, is_authentication_error, is_overlong_prompt
+from vfgym.clients import OVERLONG_RULES, ClientConfig, OverlongRule, is_authentication_error, is_overlong_prompt
+from vfgym.clients.faults import describe_key, ends_only_rollout, is_outage, is_permanent_refusal, is_unknown_model, says_overlong
 
 
 def error_of(status: int, body: Any) -> openai.APIStatusError:
@@ -129,11 +131,79 @@ def test_a_rule_can_be_added() -> None:
         OVERLONG_RULES.pop()
 
 
-def test_refused_keys_of_both_sdks_and_errors_that_are_no_response() -> None:
-    request = httpx2.Request("POST", "http://localhost")
-    for sdk in (openai, anthropic):
-        for status, is_refused in ((401, True), (403, True), (400, False), (429, False)):
-            error = sdk.APIStatusError("no", response=httpx2.Response(status, request=request), body=None)
-            assert is_authentication_error(error) is is_refused
-    assert not is_overlong_prompt(ValueError("maximum context length"))
-    assert not is_authentication_error(ValueError("401"))
+@pytest.mark.parametrize("sdk", [openai, anthropic])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 422, 425, 429, 499, 500, 503])
+def test_what_a_status_says(sdk: Any, status: int) -> None:
+    response = httpx2.Response(status, request=httpx2.Request("POST", "http://localhost"))
+    error = sdk.APIStatusError("no", response=response, body=None)
+    assert is_authentication_error(error) is (status in (401, 403))
+    assert is_permanent_refusal(error) is (status in (401, 403, 404))
+    assert ends_only_rollout(error) is (status in (403, 404))
+    assert is_outage(error) is (status in (408, 409, 425, 429, 500, 503))
+    assert is_unknown_model(error, has_answered=False) is (status == 404)
+    assert not is_unknown_model(error, has_answered=True)
+    for text in ("moderated", "flagged", "content_policy", "content filter", "Safety"):
+        for flagged in (sdk.APIStatusError(text, response=response, body=None), sdk.APIStatusError("", response=response, body=[text])):
+            assert not is_authentication_error(flagged)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_out"),
+    [
+        *((error, True) for error in (ConnectionError("x"), TimeoutError(), json.JSONDecodeError("x", "", 0))),
+        *((error, False) for error in (ValueError("x"), RecursionError(), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "x"))),
+    ],
+    ids=repr,
+)
+def test_errors_that_are_no_response(error: Any, is_out: bool) -> None:
+    error.status_code = None if is_out else 401
+    assert is_outage(error) is is_out
+    assert not is_overlong_prompt(error)
+    assert not is_authentication_error(error)
+    assert not is_permanent_refusal(error)
+    assert not ends_only_rollout(error)
+    assert not is_unknown_model(error, has_answered=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "before", "after"),
+    [
+        (said("The model `m` does not exist"), True, True),
+        (said("gone", code="model_not_found"), True, True),
+        (said("No such Model: file-like"), True, True),
+        *(
+            (said(f"No such {name}"), False, False)
+            for name in ("File", "image", "item", "previous response", "previous_response", "container")
+        ),
+        (said("the profile is not found"), True, False),
+        ("a file that is not found", True, False),
+        ({}, True, False),
+    ],
+)
+def test_a_model_that_is_not_there(body: Any, before: bool, after: bool) -> None:
+    error = error_of(404, body)
+    assert (is_unknown_model(error, has_answered=False), is_unknown_model(error, has_answered=True)) == (before, after)
+
+
+@pytest.mark.parametrize(
+    ("config", "described"),
+    [
+        (None, "that of the SDK client that was given"),
+        ({"api_key": "k"}, "the api_key that was given"),
+        ({"api_key": ""}, "the api_key that was given"),
+        ({"api_key_var": "A_KEY"}, "that of the environment variable A_KEY"),
+        ({"api_key_var": "NO_KEY_AT_ALL"}, "the environment variable NO_KEY_AT_ALL is not set"),
+    ],
+)
+def test_which_key_was_used(config: Any, described: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "sesame")
+    monkeypatch.delenv("NO_KEY_AT_ALL", raising=False)
+    assert describe_key(config and ClientConfig(api_base_url="http://localhost", **config)) == described
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "prompt_too_long", "tokens_limit_reached", "exceed_context_size_error"])
+@pytest.mark.parametrize("where", ["code", "type"])
+def test_a_code_tells_alone(code: str, where: str) -> None:
+    for body in ({where: code}, {"error": {where: code}}, {"error": {where: code}, where: 5}):
+        for status in (400, 401, 413, 422, 429, 500, 503):
+            assert says_overlong(status, "no", body) is (status in (400, 413, 422, 500))
