@@ -13,7 +13,7 @@ import pytest
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ResponseTokens, Usage
 from vfgym.messages.chat import MESSAGE_TYPES
-from vfgym.messages.responses import as_plain, for_conversation
+from vfgym.messages.responses import ItemAccess, Model, as_plain, for_conversation
 
 COUNTS = {"prompt_tokens": 1, "reasoning_tokens": 2, "completion_tokens": 3, "total_tokens": 6}
 NONE_COUNTED = dict.fromkeys(COUNTS, 0)
@@ -78,8 +78,8 @@ def test_json() -> None:
 
 def test_plain_all_the_way_down_and_fresh() -> None:
     usage, numbers = Usage(**COUNTS), [0]
-    plain = as_plain({"a": [usage, numbers, {"b": usage}], "c": (1,)}, exclude_defaults=True)
-    assert plain == {"a": [COUNTS, [0], {"b": COUNTS}], "c": (1,)}
+    plain = as_plain({"a": [usage, numbers, {"b": usage}], "c": (1,), "d": {"e": Usage()}}, exclude_defaults=True)
+    assert plain == {"a": [COUNTS, [0], {"b": COUNTS}], "c": (1,), "d": {"e": {}}}
     assert plain["a"][1] is not numbers
     assert as_plain([Usage()], exclude_defaults=True) == [{}]
 
@@ -163,3 +163,9 @@ def test_what_belongs_to_the_answer_stays_out_of_the_conversation() -> None:
     for response, kept in ((answer, {"reasoning_content": "hm", "extra": 0}), (answered(), {})):
         message = for_conversation(response.message, MESSAGE_TYPES)
         assert (message, type(message)) == ({"role": "assistant", "content": "hi", **kept}, AssistantMessage)
+
+
+@pytest.mark.parametrize("use", [lambda: Model().model_dump(), lambda: Model.model_validate({}), lambda: "x" in ItemAccess()])
+def test_a_subclass_says_which_fields_there_are(use: Any) -> None:
+    with pytest.raises(NotImplementedError):
+        use()
