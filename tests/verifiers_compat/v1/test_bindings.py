@@ -25,7 +25,14 @@ def secret(text: str, key: str, task: vf.Task, state: vf.State, runtime: dict[st
     ("source", "value"),
     [
         *[("task.info.name", "n"), ({"task": "info.names.1"}, "b"), ("state.info.name", "n"), ("runtime.max_turns", "10")],
-        *[("plain text", "plain text"), (7, "7"), (lambda task: task["answer"] * 2, "4242"), ({"fn": "os:getcwd"}, os.getcwd())],
+        *[
+            ("plain text", "plain text"),
+            ("v1.5", "v1.5"),
+            ("task", "task"),
+            (7, "7"),
+            (lambda task: task["answer"] * 2, "4242"),
+            ({"fn": "os:getcwd"}, os.getcwd()),
+        ],
     ],
 )
 async def test_hidden_arguments_are_filled_in(source: Any, value: str) -> None:

@@ -72,6 +72,60 @@ def test_a_single_string_may_stand_where_a_list_is_meant() -> None:
     assert vf.MCPToolConfig(command="serve", args="--fast").args == ["--fast"]
 
 
+@pytest.mark.parametrize(
+    ("names", "least", "too_little"),
+    [
+        (("cpu_cores", "memory_gb", "disk_size_gb"), 0.5, 0),
+        (("timeout_minutes", "command_timeout", "install_timeout", "setup_timeout"), 1, 0),
+        (("gpu_count",), 0, -1),
+    ],
+)
+def test_the_least_of_each_size(names: tuple[str, ...], least: Any, too_little: Any) -> None:
+    for name in names:
+        assert getattr(vf.SandboxConfig({name: least}), name) == least
+        with pytest.raises(ValidationError, match=name):
+            vf.SandboxConfig({name: too_little})
+
+
+HANDLERS = ("stops", "setups", "updates", "metrics", "rewards", "advantages", "cleanups", "teardowns")
+PARTICIPANT = {**{name: [] for name in HANDLERS}, "system_prompt": None, "user": None, "toolsets": (), "scoring": {}}
+SIZE = {"cpu_cores": 1, "memory_gb": 2, "disk_size_gb": 5, "gpu_count": 0, "timeout_minutes": 60}
+TIMES = {"command_timeout": None, "install_timeout": 300, "setup_timeout": 300}
+PROGRAM = {"program": None, "sandbox": None, "client": None, "model": None, "sampling_args": {}, "max_turns": 10}
+
+
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        (
+            vf.SandboxConfig(),
+            {
+                **{"image": "python:3.11-slim", "dockerfile": None, "start_command": "tail -f /dev/null", **SIZE, **TIMES},
+                **{"network_access": True, "packages": [], "setup_commands": [], "workdir": None, "environment_vars": {}, "labels": []},
+                **{"scope": "rollout", "prefer": None, "backend": None, "strict_image": False},
+            },
+        ),
+        (vf.CallableConfig(fn=len), {"fn": len, "priority": None, "stage": None, "weight": None}),
+        (vf.ScoringConfig(), {"stage": None, "priority": None, "weight": None, "skip": False}),
+        (vf.MCPToolConfig(command="a"), {"command": "a", "args": [], "env": {}, "cwd": None}),
+        (vf.UserConfig(fn=len), {"fn": len, "scope": "rollout", "bindings": {}, "objects": {}, "sandbox": None}),
+        (
+            vf.ToolsetConfig(),
+            {
+                **{name: [] for name in (*HANDLERS, "tools")},
+                **{"show": None, "hide": None, "bindings": {}, "objects": {}, "write": False, "scope": None, "sandbox": None},
+            },
+        ),
+        (vf.TasksetConfig(), {**PARTICIPANT, "taskset_id": None, "source": None, "eval_source": None}),
+        (vf.HarnessConfig(), {**PARTICIPANT, **PROGRAM, "keep_trajectory_step": None, "system_prompt_merge": "reject"}),
+        (vf.EnvConfig(), {"taskset": None, "harness": None}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_fields_are_by_default(config: Any, fields: dict[str, Any]) -> None:
+    assert {name: getattr(config, name) for name in type(config).model_fields} == fields
+
+
 def test_show_with_hide_is_an_error() -> None:
     with pytest.raises(ValueError, match="show or hide, not both"):
         vf.ToolsetConfig(show=["add"], hide=["add"])

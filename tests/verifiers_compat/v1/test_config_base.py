@@ -43,6 +43,9 @@ def test_arguments_are_checked_as_fields_and_leave_the_given_configuration_alone
     harness = vf.Harness(sampling_args={"extra_body": {"b": 2}}, config=config)
     assert harness.config.sampling_args == {"extra_body": {"a": 1, "b": 2}}
     assert config.sampling_args == {"extra_body": {"a": 1}}
+    copied = vf.Harness(model="b", config=config).config.sampling_args
+    assert copied == config.sampling_args
+    assert copied["extra_body"] is not config.sampling_args["extra_body"]
     with pytest.raises(ConfigurationError, match="an argument does not fit HarnessConfig: max_turns: Input should be a valid integer"):
         vf.Harness(max_turns="many")  # type: ignore[arg-type]
 

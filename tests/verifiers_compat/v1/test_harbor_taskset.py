@@ -78,4 +78,17 @@ def test_times_and_cores_of_tasks_are_what_they_say(tmp_path: Path) -> None:
         vf.CLIHarness("true", sandbox={"command_timeout": 0})
 
 
+def test_the_least_of_each_size_and_what_fields_are_by_default() -> None:
+    config = vf.HarborTasksetConfig()
+    sizes = {"cpu_cores": 2.0, "memory_gb": 4.0, "disk_size_gb": 10.0, "timeout_minutes": 120}
+    times = {"agent_timeout_seconds": 900.0, "verifier_timeout_seconds": 900.0}
+    others = {"tasks": None, "task_names": None, "workdir": "/app", "task_dir": "/task", "scope": "rollout", "env": {}}
+    assert {name: getattr(config, name) for name in type(config).__annotations__} == {**sizes, **times, **others}
+    for name in (*sizes, *times):
+        least = 1 if name == "timeout_minutes" else 0.5
+        assert getattr(vf.HarborTasksetConfig({name: least}), name) == least
+        with pytest.raises(ValueError, match=name):
+            vf.HarborTasksetConfig({name: 0})
+
+
 pytestmark = needs_sandbox

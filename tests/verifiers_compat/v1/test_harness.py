@@ -35,7 +35,12 @@ async def test_a_model_that_fails_ends_the_rollout_which_is_scored_all_the_same(
 
 async def test_what_was_cut_is_truncated_and_a_stop_condition_is_named() -> None:
     cut = Response("r", 0, "m", None, ResponseMessage("x", finish_reason="length"))
-    assert (await harness(cut).run({"prompt": "go"}))["is_truncated"] is True
+    state = await harness(cut).run({"prompt": "go"})
+    assert (state["is_truncated"], state["prompt"][-1]["content"], state["completion"]) == (
+        True,
+        "go",
+        [{"role": "assistant", "content": "x"}],
+    )
     assert (await harness(stops=[noting([], "enough", True)]).run({"prompt": "go"}))["stop_condition"] == "enough"
 
 

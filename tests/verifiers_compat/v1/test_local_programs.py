@@ -30,6 +30,8 @@ async def test_what_a_program_returns_is_merged() -> None:
 
     assert (await vf.Harness(nothing).run({}))["done_by"] == "me"
     assert (await vf.Harness(same).run({}))["done_by"] == "me"
+    echoed = await vf.Harness({"command": ["echo", "me"]}, model="m").run({})
+    assert (echoed["stop_condition"], echoed["completion"]) == ("command_completed", [{"role": "assistant", "content": "me"}])
     assert (await vf.Harness({"fn": bound, "bindings": {"key": "task.answer"}}).run({"answer": "you"}))["done_by"] == "you"
     with pytest.raises(TypeError, match=r"the program wrong of Harness must return None, its state, or a mapping .* got int"):
         await vf.Harness(wrong).run({})

@@ -21,6 +21,11 @@ from vfgym.errors import ConfigurationError
         ({"base": True, "env": {"a": "b"}}, "no use"),
         ({"command": ["x"], "tools": "mcp"}, "sandbox"),
         ({"command": ["x"], "files": {"a": "b"}}, "needs a sandbox"),
+        (
+            {"command": ["x"], "sandbox": True, "artifacts": {"a": "a", "b": {"task": "where"}, "c": {"optional": True}}},
+            "'c'.* must have a path",
+        ),
+        ({"command": ["x"], "sandbox": True, "artifacts": {"a": {"path": "a"}, "b": {"pth": "b"}}}, "'b' .* has no 'pth'"),
         (lambda task, nope: None, "nope"),
         ("no_such_module_here:f", "no_such_module_here"),
         (3, "int"),

@@ -83,6 +83,21 @@ async def test_a_model_that_fails_ends_the_rollout_with_its_own_error(error: Exc
     assert (state["error"] or {}).get("error_chain_str") == ("ModelError -> TimeoutError" if stop == "has_error" else None)
 
 
+async def test_a_sandbox_is_opened_once_for_an_owner_and_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr("verifiers_compat.v1.runtime.open_sandbox", lambda *given, **changes: opened.append((*given, changes)) or [])
+    small, large = vf.SandboxConfig(), vf.SandboxConfig(cpu_cores=2)
+
+    async def program(state: vf.State) -> None:
+        running = state.live("open sandboxes")
+        first, *others = [await running.open_sandbox(*each, env={"A": "1"}) for each in (("a", small), ("b", small), ("a", large))]
+        assert await running.open_sandbox("a", vf.SandboxConfig()) is first
+        assert all(other is not first for other in others)
+
+    assert (await vf.Harness(program, client=Recording([]), model="m").run({}))["error"] is None
+    assert [(config, changes) for config, _, changes in opened] == [(each, {"env": {"A": "1"}}) for each in (small, small, large)]
+
+
 async def test_a_turn_keeps_its_tokens_and_its_usage() -> None:
     client = InOrder(response("x", tokens=(2, 1), usage=(3, 5)))
     [step] = (await vf.Harness(client=client, model="m").run({"prompt": "go"}))["trajectory"]

@@ -13,6 +13,7 @@ import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder, Mute, Recording, calling
 from tests.verifiers_compat.v1.playing import OFFLINE, command, contents
+from verifiers_compat.v1.sandboxes import with_task
 from vfgym import sandboxes
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import Sandbox, registry
@@ -70,6 +71,13 @@ async def test_what_a_task_says_of_the_sandbox_wins_over_program_and_harness() -
     of_task = {"sandbox": {"workdir": "/other", "environment_vars": {"B": "task"}}}
     state = await state_of(program, task=of_task, sandbox=of_harness)
     assert (state["completion"][0]["content"], state["artifacts"]) == ("/other", {"a": "programtask\n"})
+
+
+def test_what_a_frozen_task_has_filled_in_wins_over_nothing() -> None:
+    config = vf.SandboxConfig(cpu_cores=2, packages=["a"])
+    both = with_task(config, vf.SandboxConfig(workdir="/b", memory_gb=3).model_dump())
+    assert both.model_dump(exclude_defaults=True) == {"cpu_cores": 2, "packages": ["a"], "workdir": "/b", "memory_gb": 3}
+    assert with_task(config, None) is with_task(config, {}) is config
 
 
 async def test_setups_run_around_the_preparation_and_rewards_see_the_sandbox() -> None:

@@ -65,4 +65,5 @@ def test_long_texts_are_cut_and_marked() -> None:
     assert (truncate_text("abc", 3), len(truncate_text("x" * 6001))) == ("abc", 6015)
     record = truncate_command_record({"stdout": "o" * 7000, "stderr": None, "command": "c" * 3000, "returncode": 1})
     assert {key: len(value) for key, value in record.items() if key != "returncode"} == {"stdout": 6015, "stderr": 0, "command": 2015}
+    assert truncate_command_record({"stdout": [], "returncode": 0}) == {"command": "", "stdout": "", "stderr": "", "returncode": 0}
     assert truncate_command_record("text") == "text"
