@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vfgym.cli.fields import TableFields, parse_names
+from vfgym.cli.fields import TableFields, parse_names, setting
 from vfgym.errors import ConfigurationError
 
 
@@ -92,3 +92,21 @@ def test_own_fields_win_over_those_that_say_the_same(fields: dict[str, Any], own
 @pytest.mark.parametrize(("value", "names"), [("a, b,,c ", ["a", "b", "c"]), ("", []), (["a,b"], ["a,b"]), (3, 3)])
 def test_names_may_be_one_text(value: Any, names: Any) -> None:
     assert parse_names(value) == names
+
+
+@pytest.mark.parametrize(
+    ("flags", "options", "help"),
+    [
+        (("--max-concurrent", "-c"), {}, "Most episodes at once; -1 for no limit."),
+        (("--num-examples",), {"also": "20 by default."}, "Play the first so many tasks; -1 for all of them. 20 by default."),
+        (("--max-retries",), {}, "How often a rollout is repeated where the infrastructure or an unusable response of the model ended it."),
+    ],
+)
+def test_the_help_of_an_option_is_what_the_model_says_first(flags: tuple[str, ...], options: dict[str, Any], help: str) -> None:
+    made = setting(*flags, metavar="X", **options)
+    assert (made.help, made.metavar) == (help, "X")
+
+
+def test_an_option_of_something_else_is_not_a_setting() -> None:
+    with pytest.raises(KeyError, match="colour"):
+        setting("--colour")

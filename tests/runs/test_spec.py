@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from typer.main import get_command
 
 from vfgym import RunSettings, RunSpec, aevaluate, evaluate
 from vfgym.agents import ModelAgent, RandomAgent
 from vfgym.agents.isolated import IsolatedAgent
+from vfgym.cli.app import app
 from vfgym.cli.evaluations import EvalFields, read_evaluations
 from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError, UnknownArgument
@@ -92,6 +94,15 @@ def test_evaluate_has_it_as_an_argument_with_its_default(name: str) -> None:
         parameter = inspect.signature(function).parameters[name]
         assert parameter.default == RunSettings.model_fields[name].default
         assert parameter.kind is parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_command_has_it_as_an_option(name: str) -> None:
+    """But for those that only files and arguments have."""
+    flag = {"state_columns": "--state-column", "tags": "--tag", "limits": "--limit", "limits_each": "--limit-each"}.get(name)
+    flag = flag or f"--{name.replace('_', '-')}"
+    options = {each: parameter for parameter in get_command(app).commands["eval"].params for each in parameter.opts}  # type: ignore[attr-defined]
+    assert (flag in options) == (name not in {"independent_scoring", "pass_threshold"})
 
 
 def test_type_checkers_know_the_same_arguments() -> None:

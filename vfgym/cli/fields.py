@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
+import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vfgym.clients.config import CLIENT_TYPES
 from vfgym.errors import ConfigurationError, did_you_mean
 from vfgym.limits import RolloutLimits, SpendingLimits
 from vfgym.output.redaction import excerpt, with_secrets
+from vfgym.runs.spec import RunSettings
 
 L = TypeVar("L", SpendingLimits, RolloutLimits)
 
@@ -97,6 +103,26 @@ class TableFields(BaseModel):
         message = "must be a table" if problem["type"] == "dict_type" else problem["msg"]
         hint = did_you_mean(value, CLIENT_TYPES) if problem["type"] == "literal_error" else ""
         return f"{place}: {message}, got {got}{hint and '.'}{hint}"
+
+
+@functools.cache
+def _docs_of(model: type[BaseModel]) -> dict[str, str]:
+    """Return what a model says of each of its own fields."""
+    (made,) = ast.parse(inspect.getsource(model)).body
+    lines = itertools.pairwise(made.body)  # type: ignore[attr-defined]
+    return {ast.unparse(field.target): ast.literal_eval(doc.value) for field, doc in lines if isinstance(field, ast.AnnAssign)}
+
+
+def setting(*flags: str, also: str = "", **options: Any) -> Any:
+    """Return the option of a setting of runs, with the first sentence that `RunSettings` says of it as its help.
+
+    Args:
+        *flags: Its names; the first is that of the field.
+        also: What else the help says.
+        **options: As for `typer.Option`.
+    """
+    first = " ".join(_docs_of(RunSettings)[flags[0].strip("-").replace("-", "_")].replace("`", "").split()).partition(". ")[0]
+    return typer.Option(*flags, help=f"{first.removesuffix('.')}. {also}".strip(), **options)
 
 
 def parse_names(value: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from vfgym.cli.fields import setting
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="A registered id, such as reasoning-gym/leg_counting-v0.")]
 EnvArgs = Annotated[str, typer.Option("--env-args", metavar="JSON", help="Arguments of the environment, as JSON: '{\"max_turns\": 5}'.")]
@@ -35,26 +37,13 @@ ClientType = Annotated[
 SamplingArgs = Annotated[
     str, typer.Option("--sampling-args", "-S", metavar="JSON", help="Generation parameters, as JSON: '{\"temperature\": 0.7}'.")
 ]
-NumExamples = Annotated[
-    int | None, typer.Option("--num-examples", "-n", help="Tasks to play; -1 for all. 20 by default.", show_default=False)
-]
-ExampleIds = Annotated[
-    str, typer.Option("--example-ids", metavar="IDS", help="Play the tasks with these ids, such as 3,5,8, instead of the first ones.")
-]
+NumExamples = Annotated[int | None, setting("--num-examples", "-n", also="20 by default.", show_default=False)]
+ExampleIds = Annotated[str, setting("--example-ids", metavar="IDS", also="Written 3,5,8.")]
 Shard = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="Play one of N parts, I from 0; auto: as Slurm or Kubernetes say. See vfgym merge."),
 ]
-ExecutorOption = Annotated[
-    Literal["local", "process", "ray"],
-    typer.Option("--executor", help="Where rollouts play: in this process, in several of this machine, or in a Ray cluster."),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", help="How many processes play, with --executor; one for each core by default.", show_default=False),
-]
-BothSeats = Annotated[bool, typer.Option("--both-seats", help="Play each game for two players once from either seat.")]
-MaxRetries = Annotated[int, typer.Option("--max-retries", help="How often a rollout that a fault of the model's server ended is repeated.")]
+Workers = Annotated[int | None, setting("--workers", also="One for each core by default.", show_default=False)]
 StateColumns = Annotated[
     list[str] | None,
     typer.Option("--state-column", "-C", metavar="NAME", help="An item of the state to save in each row; repeatable."),

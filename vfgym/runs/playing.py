@@ -47,13 +47,7 @@ def plan_run(
 ) -> tuple[Run, list[GroupJob]]:
     """Return what is written about a run, and what it plays.
 
-    Args:
-        definition: Whose rollouts.
-        inputs: What there is to play.
-        how: The settings.
-        in_groups: Whether the rollouts of an example are scored together.
-        max_concurrent: Most rollouts at once, where the settings do not say it.
-        **own: Further fields of `Run`.
+    What the settings do not say is given as fields of `Run`, or otherwise than they say it (`max_concurrent`).
 
     Raises:
         ConfigurationError: If there is nothing to play.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, Field
 from typer import Option
 
-from vfgym.cli.fields import TableFields, parse_limits, parse_names
+from vfgym.cli.fields import TableFields, parse_limits, parse_names, setting
 from vfgym.clients import ClientType
 from vfgym.clients.config import PROVIDERS
 from vfgym.limits import RolloutLimits, SpendingLimits
@@ -110,10 +110,7 @@ class PlayFields(TableFields):
             help="A header whose value is an item of the rollout's state; repeatable. [X-Session-ID: example_id]",
         ),
     ] = None
-    max_concurrent: Annotated[
-        Limit,
-        Option("--max-concurrent", "-c", "--max-concurrent-generation", help="Most rollouts at once; -1 for no limit. [32]"),
-    ] = None
+    max_concurrent: Annotated[Limit, setting("--max-concurrent", "-c", "--max-concurrent-generation", also="[32]")] = None
     max_tokens: Annotated[Count, Option("--max-tokens", "-t", help="Most tokens of an answer.")] = None
     temperature: Annotated[float | None, Option("--temperature", "-T", help="Sampling temperature.")] = None
     sampling_args: Annotated[
@@ -134,13 +131,9 @@ class EvalFields(PlayFields):
     spellings = {**PlayFields.spellings, "resume_path": "resume", "limit": "limits", "limit_each": "limits_each"}
 
     num_examples: Annotated[
-        Annotated[Limit, AfterValidator(_refuse_zero)],
-        Option("--num-examples", "-n", help="Examples to play; -1 for all. [the environment's, else 5]"),
+        Annotated[Limit, AfterValidator(_refuse_zero)], setting("--num-examples", "-n", also="[the environment's, else 5]")
     ] = None
-    rollouts_per_example: Annotated[
-        Count,
-        Option("--rollouts-per-example", "-r", help="Rollouts of each. [the environment's, else 3]"),
-    ] = None
+    rollouts_per_example: Annotated[Count, setting("--rollouts-per-example", "-r", also="[the environment's, else 3]")] = None
     max_concurrent_scoring: Annotated[
         Limit, Option("--max-concurrent-scoring", help="Most groups scored at once; -1 for no limit. [-1]")
     ] = None
@@ -148,7 +141,7 @@ class EvalFields(PlayFields):
     save_results: Annotated[Flag, Option("--save-results", "-s", help="Save the results.")] = None
     state_columns: Annotated[
         Annotated[list[str], BeforeValidator(parse_names)] | None,
-        Option("--state-columns", "-C", metavar="NAMES", help="Items of the state to save, separated by commas."),
+        setting("--state-columns", "-C", metavar="NAMES", also="Separated by commas."),
     ] = None
     resume: Annotated[
         bool | str | None,
@@ -157,9 +150,7 @@ class EvalFields(PlayFields):
     """True for the newest run that fits; or the directory of one."""
     redo_errors: Annotated[Flag, Option("--redo-errors", help="When resuming, play again what ended with an error.")] = None
     independent_scoring: Annotated[Flag, Option("--independent-scoring", "-i", help="Score each rollout alone.")] = None
-    max_retries: Annotated[
-        Annotated[int, Field(ge=0)] | None, Option("--max-retries", help="Repeat a rollout that met a passing failure. [0]")
-    ] = None
+    max_retries: Annotated[Annotated[int, Field(ge=0)] | None, setting("--max-retries", also="[0]")] = None
     limits: Annotated[
         RunLimits,
         Option("--limit", metavar="LIMITS", help="What it may spend, any of tokens=100000,cost=2.5,time=600,errors=10,requests=500."),

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from verifiers_compat.alias import ALIAS, AliasFinder, install
 from verifiers_compat.cli.evals.report import print_results
 from verifiers_compat.envs.api import RolloutAPI
+from verifiers_compat.generation import GenerateSettings
 from verifiers_compat.types import EvalConfig, EvalRunConfig, GenerateOutputs, LogCallback, ProgressCallback, StartCallback
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
 from verifiers_compat.utils.env_utils import load_environment
@@ -25,13 +26,10 @@ from vfgym.errors import ConfigurationError, Error
 
 logger = logging.getLogger("verifiers_compat")
 
-_OF_THE_RUN = (
-    *("sampling_args", "num_examples", "rollouts_per_example", "max_concurrent", "max_concurrent_scoring", "state_columns"),
-    *("hf_hub_dataset_name", "independent_scoring", "max_retries", "redo_errors"),
-)
-"""Fields of an `EvalConfig` that are arguments of `Environment.evaluate`."""
 _OF_ITS_BUDGET = ("limits", "limits_each", "prices", "cache")
-"""Those that an author's own `evaluate` may not know: they are passed where they are asked for."""
+"""Fields of an `EvalConfig` that an author's own `evaluate` may not know: they are passed where they are asked for."""
+_OF_THE_RUN = EvalConfig.model_fields.keys() & GenerateSettings.model_fields.keys() - {"model", "save_results", *_OF_ITS_BUDGET}
+"""The others that are arguments of `Environment.evaluate`."""
 _SECONDS_BETWEEN_HEARTBEATS = 60.0
 _LONGEST_HEARTBEAT = 10.0
 """Seconds that a heartbeat may take."""

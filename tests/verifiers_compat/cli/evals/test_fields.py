@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from typer.models import OptionInfo
 
 from verifiers_compat.cli.evals.fields import EvalFields, FileFields
+from verifiers_compat.types import EvalConfig
 from vfgym.errors import ConfigurationError
+from vfgym.runs import RunSettings
 
 
 @pytest.mark.parametrize(
@@ -75,3 +78,14 @@ def test_files_have_sections_that_options_have_not() -> None:
     assert FileFields.parse({"taskset": {"n": 1}}, "test").taskset == {"n": 1}
     assert FileFields.of_environment.keys() == {"id", "args", "taskset", "harness"}
     assert set(FileFields.of_environment.values()) <= FileFields.model_fields.keys()
+
+
+OTHERS = {"seed", "split", "example_ids", "both_seats", "pass_threshold", "shard", "tags", "executor", "workers", "strict"}
+"""Settings that only arguments of `generate` or `evaluate`, or `vfgym eval`, have."""
+
+
+@pytest.mark.parametrize("name", sorted(RunSettings.model_fields))
+def test_a_setting_of_runs_has_the_same_name_here(name: str) -> None:
+    assert (name in EvalFields.model_fields) == (name in EvalConfig.model_fields) == (name not in OTHERS)
+    if name not in OTHERS:
+        assert [each for each in EvalFields.model_fields[name].metadata if isinstance(each, OptionInfo)], "an option, too"
