@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from vfgym import ChatEnv, MultiTurnEnv, State, cleanup
-from vfgym.errors import InfraError
+from vfgym.errors import Error, InfraError, InvalidModelResponseError
 from vfgym.messages import Message
-from vfgym.runs.client_player import RolloutFailed, Rollouts
+from vfgym.results import fingerprint_of
+from vfgym.runs import client_player
+from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig, RolloutFailed, Rollouts
+from vfgym.runs.engine import GroupJob
+from vfgym.runs.inputs import Example, ListedInputs, Seeds
 from vfgym.testing import ScriptedClient
 
 
@@ -88,3 +92,104 @@ async def test_an_error_of_the_library_is_in_the_state_and_names_the_end() -> No
     state = await Rollouts().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
     assert (state["stop_condition"], state["error"], env.cleaned) == ("has_error", env.result, ["has_error"])
     assert (await Rollouts().play(Own("state"), env.tasks.input(0), ScriptedClient([]), "m", None))["stop_condition"] == "rollout_completed"
+
+
+class Failing(ChatEnv):
+    """Raises one thing after another, and notes what its attempts begin with."""
+
+    def __init__(self, *failures: Exception) -> None:
+        super().__init__(dataset=[{"question": "?"}])
+        self.failures, self.begun = [*failures], []
+
+    async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> Any:
+        state = await self.init_state(input, client, model, sampling_args)
+        self.begun.append((client, input["info"], model, sampling_args))
+        input["info"] = "written over"
+        if self.failures:
+            raise self.failures.pop(0)
+        return state
+
+
+def config(env: ChatEnv, rows: Any, **options: Any) -> ClientPlayerConfig:
+    inputs = ListedInputs(env.tasks_of("train"), rows)
+    return ClientPlayerConfig(
+        env, inputs, **{"clients": ["first", "second"], "model": "m", "sampling_args": {"n": 1}, "in_groups": False, **options}
+    )
+
+
+def jobs(config: ClientPlayerConfig) -> list[GroupJob]:
+    return [GroupJob(example, range(example.num_rollouts)) for example in config.inputs.examples()]
+
+
+@pytest.mark.parametrize(
+    ("failures", "options", "attempts", "failure"),
+    [
+        ((), {"max_retries": 2}, 1, None),
+        ((InfraError("a"),), {}, 1, None),
+        ((InfraError("a"), InvalidModelResponseError("b")), {"max_retries": 2}, 3, None),
+        ((InfraError("a"), InfraError("b"), InfraError("c")), {"max_retries": 2}, 3, None),
+        ((Error("a"),), {"max_retries": 2}, 1, None),
+        ((ValueError("a"),), {"max_retries": 2}, 1, ValueError),
+        ((ValueError("a"),), {"max_retries": 2, "strict": True}, 1, ValueError),
+    ],
+)
+async def test_a_rollout_is_played_again_after_a_wait_with_a_task_of_its_own(
+    failures: Any, options: dict[str, Any], attempts: int, failure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(client_player, "seconds_before_retry", lambda attempt: waited.append(attempt) or 0.0)
+    env = Failing(*failures)
+    of_run = config(env, [{"question": "?", "info": {"of": "the row"}}], **options)
+    played = await ClientPlayer(of_run).play(jobs(of_run)[0], 0)
+    assert env.begun == [("first", {"of": "the row"}, "m", {"n": 1})] * attempts
+    assert waited == [*range(attempts - 1)]
+    assert (type(played.failure) if failure else played.failure) is failure
+    expected = None if failure or attempts > len(failures) else failures[attempts - 1]
+    assert failure or played.state["error"] is expected
+
+
+@pytest.mark.parametrize(
+    ("in_groups", "asked"), [(False, ["first", "second", "first", "second"]), (True, ["first", "first", "second", "second"])]
+)
+async def test_clients_take_turns_by_rollouts_or_by_groups(in_groups: bool, asked: list[str]) -> None:
+    env = Failing()
+    of_run = config(env, [{"question": "?", "example_id": id, "info": {}} for id in (0, 0, 1, 1)], in_groups=in_groups)
+    player = ClientPlayer(of_run)
+    played = [await player.play(group, number) for group in jobs(of_run) for number in group.numbers]
+    assert [begun[0] for begun in env.begun] == asked
+    assert [(each.number, each.env, each.fingerprint) for each in played] == [(number, env, None) for number in (0, 1, 0, 1)]
+
+
+async def test_what_is_saved_has_the_fingerprint_of_its_task_as_it_began() -> None:
+    of_run = config(Failing(), [{"question": "?", "info": {"of": "the row"}}], is_saved=True)
+    (group,) = jobs(of_run)
+    assert (await ClientPlayer(of_run).play(group, 0)).fingerprint == fingerprint_of(of_run.inputs.task(group.example, 0))
+
+
+async def test_a_row_that_cannot_be_read_is_a_rollout_that_failed() -> None:
+    of_run = config(Failing(), [{"question": "?"}], is_saved=True)
+    played = await ClientPlayer(of_run).play(GroupJob(Example(7, [], 1), range(1)), 0)
+    assert (played.number, played.state["example_id"], played.fingerprint) == (0, 7, None)
+    assert isinstance(played.failure, IndexError)
+
+
+async def test_an_attempt_begins_with_the_random_numbers_of_its_rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_player, "seconds_before_retry", lambda attempt: 0.0)
+    drawn: list[list[int]] = []
+
+    class Drawing(Arcade):
+        def setup_state(self, state: State) -> Any:
+            drawn.append(state.rng.integers(1000, size=4).tolist())
+            if len(drawn) == 1:
+                raise InfraError("down")
+            return super().setup_state(state)
+
+    for seed, number in ((5, 0), (5, 0), (5, 1), (6, 0)):
+        of_run = config(
+            Drawing("a", []), [{"question": "?", "example_id": 3}] * 2, seeds=Seeds(seed), max_retries=1, clients=[ScriptedClient(["x"])]
+        )
+        player = ClientPlayer(of_run)
+        await player.play(jobs(of_run)[0], number)
+        await player.close()
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len({str(numbers) for numbers in drawn}) == 3
