@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from tests.checks.promises import OWN_MOVES, OWN_NUMBERS, PETTINGZOO, SELF_PLAY, TABLE, TEXTARENA, broken, kept
 from tests.wrappers.games.nim import Nim, NimEnv
+from vfgym.checks.comparison import Broken
+from vfgym.checks.table_round_trips import draws_its_own_numbers, is_its_table, takes_its_own_moves
 from vfgym.codecs import ActionNotFound
 from vfgym.messages import AssistantMessage, Message, content_text
 from vfgym.state import State
@@ -107,6 +110,36 @@ def test_tables_that_disturb_each_other_are_reported() -> None:
     assert OWN_NUMBERS in broken(nim_at(Shared))
 
 
+@pytest.mark.parametrize("check", [is_its_table, takes_its_own_moves, draws_its_own_numbers])
+@pytest.mark.parametrize("breaks", [False, True])
+def test_every_table_is_closed(check: Callable[[MultiplayerEnv], str], breaks: bool) -> None:
+    opened: list[Nim] = []
+
+    class Lying(Nim):
+        def legal_moves(self, player: Player) -> list[str]:
+            return ["77"] if breaks else super().legal_moves(player)
+
+    class Noted(NimEnv):
+        def open_table(self) -> Nim:
+            opened.append(Lying())
+            return opened[-1]
+
+    env = Noted()
+    with pytest.raises(Broken) if breaks and check is takes_its_own_moves else nullcontext():
+        check(env)
+    env.close()
+    assert {table.closed for table in opened} == {1}
+
+
+def test_an_episode_that_does_not_end_with_its_game_is_reported() -> None:
+    class Endless(NimEnv):
+        def _take(self, turn: Turn, state: State) -> None:
+            turn.terminated = turn.truncated = False
+            super()._take(turn, state)
+
+    assert "whether the game is over after" in broken(Endless)[TABLE]
+
+
 # Games of TextArena
 
 
@@ -156,6 +189,7 @@ class Sore(PettingZooGame):
 
 def test_a_table_that_is_not_pettingzoos_game_is_reported() -> None:
     pytest.importorskip("pettingzoo", reason="needs the extra pettingzoo")
+    assert kept(lambda: TicTacToe(PettingZooGame))[PETTINGZOO].endswith("moves of 2 player(s)")
     failed = broken(lambda: TicTacToe(Sore))
     assert list(failed) == [PETTINGZOO]
     assert "the rewards at move" in failed[PETTINGZOO]

@@ -114,4 +114,7 @@ def test_a_row_is_a_line_whatever_it_holds() -> None:
     }
     deep = ("loop", "it is nested more than 100 levels deep")
     assert places == [("info[1]", "bytes has no form in JSON"), ("own", "not today"), deep]
+    places.clear()
+    assert line_of({"example_id": 0, "info": b"x"}, places) == '{"example_id": 0, "info": "b\'x\'"}'
+    assert places == [("info", "bytes has no form in JSON")]
     assert line_of({"example_id": 0, "info": None}, places[:0]) == '{"example_id": 0, "info": null}'

@@ -18,6 +18,7 @@ from vfgym.aio.bridge import bridge
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.endings import Ending
 from vfgym.errors import InfraError, InvalidAction, ModelError, OverlongPromptError
+from vfgym.limits import RolloutLimits, RolloutMeter
 from vfgym.runs import retries
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
@@ -100,6 +101,16 @@ async def test_what_an_agent_raises_or_says_wrongly_ends_its_episode(error: Any,
     assert played.state.ending is ending
     assert (None if played.failure is None else type(played.failure)) is failure
     assert len(played.state["trajectory"]) == 1
+
+
+@pytest.mark.parametrize(("turns", "played"), [(1, 1), (2, 2), (3, 3), (None, 3)])
+async def test_a_limit_of_turns_ends_an_episode_after_so_many(turns: int | None, played: int) -> None:
+    seat = Talk(dataset=ROWS, max_turns=3, rubric=Rubric(lambda state: float(len(state["trajectory"]))))
+    config = StepPlayerConfig(lambda env: Answers("yes"), "train", lambda *_: 0, FailureRewards(seat, "train"))
+    limit = RolloutMeter(RolloutLimits(turns=turns))
+    rollout = await StepPlayer(config, Replica(seat, seat)).play(GroupJob(Example(0, 0, 1), [0]), 0, limit)
+    assert (len(rollout.state["trajectory"]), rollout.seen_return, rollout.state["reward"]) == (played, played, played)
+    assert rollout.state.ending is (Ending.CUT if played < 3 else Ending.TRUNCATED)
 
 
 async def test_an_interruption_ends_the_run_and_a_bug_is_not_played_again() -> None:
