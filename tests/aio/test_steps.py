@@ -146,11 +146,23 @@ async def test_all_of_them_run_together_and_the_first_that_raises_cancels_the_ot
         finally:
             ended.append(word)
 
+    async def turned(cancelled: Any) -> None:
+        try:
+            await cancelled
+        except asyncio.CancelledError:
+            raise ValueError("while it was cancelled") from None
+
     await all_of([])
     await all_of(one(word, None) for word in "ab")
     with pytest.raises(KeyError):
         await all_of([one("c", None, asyncio.Event()), one("d", KeyError("x"))])
     assert ended == ["a", "b", "d", "c"]
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+    with pytest.raises(KeyError):
+        await all_of([one("e", KeyError("x")), turned(one("f", None, asyncio.Event()))])
+    gc.collect()  # asyncio reports errors that nobody asked for when their tasks go
+    assert reported == []
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

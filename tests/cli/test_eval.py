@@ -79,8 +79,9 @@ def test_what_the_command_is_told_is_what_is_done(monkeypatch: pytest.MonkeyPatc
 
 
 def test_agents_are_compared_and_results_written(directory: Path) -> None:
-    done = run_eval(DATASET, "--agent", "random", "-a", "oracle", "-n", "6", "--env-args", '{"num_eval_examples": 8}')
-    header, random, oracle, *where, verdict = done.stdout.splitlines()
+    done = run_eval(DATASET, "--agent", "random", "-a", "oracle", "-n", "6", "--env-args", '{"num_eval_examples": 8}', "--plot", "p.png")
+    header, random, oracle, *where, verdict, plot = done.stdout.splitlines()
+    assert (plot, (directory / "p.png").read_bytes()[:4]) == ("plot: p.png", b"\x89PNG")
     assert cells(header) == ["agent", "reward (95 %)", "check_answer_reward_func", "format_reward_func", "num_turns", "failed", "seconds"]
     assert cells(random)[0] == "random"
     assert cells(oracle)[:3] == ["oracle", "1.000 (0.541 to 1.000)", "1.000"]
