@@ -221,3 +221,29 @@ async def test_the_cache_of_the_coordinator_is_asked_from_any_loop() -> None:
     kept.message = kept.message.replace(reasoning_details=deep)
     assert await cache.keep("deep", kept) is kept
     assert len(wire.sent) == 2, "what is nested too deeply is used and not kept"
+
+
+@pytest.mark.parametrize(
+    ("spend", "told"),
+    [
+        (lambda meter: meter.hold_place(), {"under_way": 1}),
+        (lambda meter: meter.end(2), {"under_way": -2}),
+        (lambda meter: meter.begin_again(), {"requests": 1}),
+        (lambda meter: meter.count_failure(), {"requests": 1, "errors": 0}),
+        (lambda meter: meter.count_given_up(), {"requests": 1, "abandoned": 1}),
+        (lambda meter: meter.count("m", Usage(prompt_tokens=3, completion_tokens=4)), {"requests": 1, "input_tokens": 3, "cost": None}),
+    ],
+)
+async def test_whatever_is_spent_is_told_at_the_end_of_the_turn(spend: Any, told: dict[str, Any]) -> None:
+    wire = Wire()
+    ledger = Ledger(cast(WorkerLink, wire))
+    ledger.meter = ReportingMeter(SpendingLimits(), None, ledger)
+    spend(ledger.meter)
+    assert wire.sent == []
+    await turn()
+    (message,) = wire.sent
+    nothing = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "errors": 0, "abandoned": 0, "under_way": 0, "leaves": 0}
+    said = {**message["spent"], "under_way": message["under_way"], "leaves": message["leaves"]}
+    assert said == {**nothing, **told, **({"output_tokens": 4} if "input_tokens" in told else {})}
+    ledger.report_if_due()
+    assert len(wire.sent) == 1, "there is nothing new"
