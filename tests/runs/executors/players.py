@@ -88,3 +88,18 @@ async def waiting(observation: Any, info: Any) -> str:
     """Answer never."""
     await asyncio.Event().wait()
     return ""
+
+
+class Closing:
+    """An agent that leaves a trace when it is closed."""
+
+    def for_episode(self, env: Any) -> Any:
+        """Return what answers."""
+        return answer
+
+    def as_spec(self) -> None:
+        """Have no name."""
+
+    def close(self) -> None:
+        """Leave a trace."""
+        trace_of("closed").touch()

@@ -7,13 +7,14 @@ import concurrent.futures
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
 import vfgym
-from tests.runs.executors.players import answer, counting, without_drawn
+from tests.runs.executors.players import FOLDER, answer, counting, without_drawn
 from vfgym import ClientConfig, RunSpec
 from vfgym.model_server import ModelServer
 from vfgym.runs.executors.link import LinkClosed, WorkerLink
@@ -162,6 +163,16 @@ async def test_it_ends_when_its_coordinator_is_gone_in_the_middle() -> None:
         await link.drain()
         link.abort()
         await asyncio.wait_for(asyncio.wrap_future(future), 60)
+
+
+@pytest.mark.parametrize("env_id", [f"{PLAYERS}:counting", "nowhere/Nothing-v0"])
+async def test_who_plays_is_closed_however_it_ends(env_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    async with coordinated() as (link, _, _):
+        link.send(order(env_id=env_id, agent=f"{PLAYERS}:Closing"))
+        await heard(link, "want" if "Nothing" not in env_id else "error")
+        link.send({"over": True})
+    assert (tmp_path / "closed").exists()
 
 
 async def test_one_that_nobody_wants_ends() -> None:
