@@ -169,3 +169,12 @@ def test_what_belongs_to_the_answer_stays_out_of_the_conversation() -> None:
 def test_a_subclass_says_which_fields_there_are(use: Any) -> None:
     with pytest.raises(NotImplementedError):
         use()
+
+
+def test_a_field_without_a_default_stays() -> None:
+    class Bare(Model):
+        def _fields(self) -> dict[str, Any]:
+            return {"a": None, "b": 0}
+
+    for option in ("exclude_unset", "exclude_defaults"):
+        assert Bare().model_dump(**{option: True}) == {"a": None, "b": 0}

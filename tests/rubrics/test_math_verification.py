@@ -1,4 +1,4 @@
-"""What a worker of `MathRubric` says of a response; a process of its own has the module, which changes what math-verify logs."""
+"""What a worker of `MathRubric` says of a response, and logs nothing of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from vfgym.rubrics.math_verification import is_right
         *((r"\frac{1}{2}", "0.5", True), ("0.5", r"\frac{1}{2}", True), ("0", "0", True), ("2", "1+1", True)),
         *(("0", "1", False), ("1", "", False), ("", "1", False), (r"\{1, 2\}", r"\{2, 1\}", True), ("(1, 2)", "(2, 1)", False)),
         *(("1 < x < 2", "(1, 2)", True), ("(1, 2)", "1 < x < 2", False)),
-        ("1", "{" * 10_000, False),
     ],
 )
 def test_a_response_equals_the_answer(answer: str, response: str, right: bool, caplog: pytest.LogCaptureFixture) -> None:
