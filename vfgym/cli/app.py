@@ -145,38 +145,20 @@ def evaluate(
 ) -> None:
     """Let agents and models play an environment's evaluation tasks, and compare them."""
     from vfgym.cli.eval import EvalCommand, run_evaluations
-    from vfgym.cli.evaluations import is_run, read_evaluations
+    from vfgym.cli.evaluations import EvalFields, is_run, read_evaluations
     from vfgym.limits import RolloutLimits, SpendingLimits
 
-    options = {
+    options = {name: value for name, value in context.params.items() if name in EvalFields.model_fields}
+    options |= {
         "agents": agents or [],
         "models": models or [],
-        "provider": provider,
-        "base_url": base_url,
-        "api_key_var": api_key_var,
-        "client_type": client_type,
         "sampling_args": _parse_object(sampling_args, "--sampling-args"),
-        "num_examples": num_examples,
-        "rollouts_per_example": rollouts_per_example,
-        "max_concurrent": max_concurrent,
-        "seed": seed,
-        "split": split,
         "example_ids": _parse_ids(example_ids),
-        "both_seats": both_seats,
-        "shard": shard,
-        "max_retries": max_retries,
         "state_columns": state_columns or [],
         "tags": tags or [],
         "env_args": _parse_object(env_args),
-        "isolate": isolate,
-        "sandboxed": sandboxed,
         "limits": SpendingLimits.parse(limit or (), "--limit"),
         "limits_each": RolloutLimits.parse(limit_each or (), "--limit-each"),
-        "prices": prices,
-        "cache": cache,
-        "executor": executor,
-        "workers": workers,
-        "strict": strict,
     }
     spelled = {"limits": "limit", "limits_each": "limit_each"}
     given = [name for name in options if _is_given(context, spelled.get(name, name))]

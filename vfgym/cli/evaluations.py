@@ -120,14 +120,8 @@ class EvalFields(TableFields, RunSettings):
 
     def asked_models(self) -> Models:
         """Return the models that play."""
-        return Models(
-            names=self.models,
-            provider=self.provider,
-            base_url=self.base_url,
-            api_key_var=self.api_key_var,
-            client_type=self.client_type,
-            sampling_args=self.sampling_args,
-        )
+        where = ("provider", "base_url", "api_key_var", "client_type", "sampling_args")
+        return Models(names=self.models, **{name: getattr(self, name) for name in where})
 
 
 def read_evaluations(target: str, options: Mapping[str, Any], given: Collection[str]) -> list[EvalFields]:

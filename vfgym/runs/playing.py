@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
@@ -25,21 +25,11 @@ from vfgym.runs.spending import Budget, RunSpending
 Play: TypeAlias = Callable[[list[GroupJob], int, Recorder, RunSpending], Awaitable[None]]
 """Plays groups, so many rollouts at once, and gives what was played to the recorder."""
 
-
-class Report(Protocol):
-    """Reports how far a run is."""
-
-    def __call__(
-        self, run: Run, groups: Sequence[GroupJob], outputs: list[RolloutOutput]
-    ) -> contextlib.AbstractContextManager[Callable[[list[RolloutOutput]], None]]:
-        """Return a context that gives what is called with the rows of each group that is finished.
-
-        Args:
-            run: What is written about it.
-            groups: What is left to play.
-            outputs: The rows that there are: an earlier run's at first, then all of them.
-        """
-        ...
+Report: TypeAlias = Callable[
+    [Run, list[GroupJob], list[RolloutOutput]], contextlib.AbstractContextManager[Callable[[list[RolloutOutput]], None]]
+]
+"""Reports how far a run is. Given the run, what is left to play, and its rows (an earlier run's, to which all others are added), it returns
+a context that gives what is called with the rows of each group that is finished."""
 
 
 def plan_run(
