@@ -12,7 +12,7 @@ import pytest
 
 from vfgym import Rubric, SingleTurnEnv, ToolEnv, evaluate
 from vfgym.results import ErrorInfo, GenerateOutputs, push_to_hub, results_dataset
-from vfgym.results.dataset import hub_name
+from vfgym.results.dataset import hub_name, rows_dataset
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +83,24 @@ def test_what_all_runs_have_is_typed_alike_so_that_they_can_be_joined() -> None:
 def test_a_column_holds_any_mixture(values: list[Any]) -> None:
     made = results_dataset([{"example_id": i, "own": value} for i, value in enumerate(values)])
     assert made["own"][:] == values
+
+
+@pytest.mark.parametrize(
+    ("values", "of_results", "of_rows"),
+    [
+        ([1, 2], "float64", "int64"),
+        ([1, 0.5], "float64", "float64"),
+        ([2**53, 1], "Json", "int64"),
+        ([2**63, 1], "Json", "Json"),
+        (["a", None], "string", "string"),
+        ([True, None], "bool", "bool"),
+        ([True, 1], "Json", "Json"),
+    ],
+)
+def test_a_column_has_the_first_type_that_fits_all_its_values(values: list[Any], of_results: str, of_rows: str) -> None:
+    rows: list[Any] = [{"own": value} for value in values]
+    for made, kind in ((results_dataset(rows), of_results), (rows_dataset(rows), of_rows)):
+        assert made.features["own"] == (datasets.Json() if kind == "Json" else datasets.Value(kind))
 
 
 def test_late_keys_and_cut_text_lose_no_row() -> None:

@@ -69,6 +69,9 @@ async def test_on_policy_groups_begin_when_they_are_waited_for_and_then_as_many_
         await settle()
         updates.stop_taking(place)
     assert all(each.done() for each in begun)
+    too_early = await under_way(updates.begin(9))
+    assert not too_early.done(), "nobody waits for one"
+    too_early.cancel()
     policy.policy_version = 1
     updates.start_taking()
     updates.stop_taking(99)  # one of the two of this version
