@@ -36,7 +36,7 @@ def written(page: pictures.Picture, text: str, role: str = "user") -> bool:
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system", "tool", "text"]), st.text(max_size=300)), max_size=40))
 def test_every_page_has_the_same_shape(blocks: list[tuple[str, str]]) -> None:
     page = draw_page([DrawnMessage(*block) for block in blocks])
-    assert page.shape == PAGE_SHAPE
+    assert page.shape == PAGE_SHAPE == (704, 992, 3), "80 characters and 28 lines, in multiples of 16 pixels"
     assert page.dtype == np.uint8
 
 

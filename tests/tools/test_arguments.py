@@ -101,6 +101,8 @@ def test_problems_are_told_in_one_line(arguments: dict[str, Any], said: str) -> 
 def test_what_is_no_number_is_told_once() -> None:
     no_number = NoJsonNumber("a", True, ["be an integer", "be null"])
     assert told({**GOOD, "a": True}, [no_number]) == 'argument "a" should be an integer or null, got true'
+    both = told({**GOOD, "a": True, "items": ["x"]}, [no_number])
+    assert both == 'argument "a" should be an integer or null, got true; argument "items[0]" should be an integer, got "x"'
     assert told(GOOD, [no_number]) == 'argument "a" should be an integer or null, got true'
 
 
