@@ -42,7 +42,8 @@ async def call_tool(context, params):
             file.write("x")
         if params.name != "look" or os.path.getsize(params.arguments["file"]) == 1:
             os._exit(3)
-    texts = {"pid": [str(os.getpid())], "look": ["seen"], "fail": ["no such", "page"], "where": [os.getcwd(), os.environ.get("GREETING", "")]}[params.name]
+    texts = {"pid": [str(os.getpid())], "look": ["seen"], "fail": ["no such", "page"],
+             "where": [os.getcwd(), os.environ.get("GREETING", "")]}[params.name]
     return CallToolResult(content=[TextContent(text=text) for text in texts], is_error=params.name == "fail")
 
 async def main():
