@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import vfgym
 from vfgym.view.public_text import public_text, shorten_paths
 
 
@@ -35,6 +37,7 @@ def test_a_folder_is_hidden_whatever_stands_before_it(monkeypatch: pytest.Monkey
 
 def test_keys_are_hidden_and_folders_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-of-the-environment")
-    run = tmp_path / "a run"
-    text = f"sk-of-the-environment {run}/results.jsonl {os.getcwd()}/setup.py"
-    assert public_text(text, [run]) == "*** a run/results.jsonl ./setup.py"
+    monkeypatch.chdir(tmp_path)
+    run, package = tmp_path / "a run", Path(vfgym.__file__).parents[1]
+    text = f"sk-of-the-environment {run}/results.jsonl {os.getcwd()}/setup.py {sys.prefix}/bin {package}/docs"
+    assert public_text(text, [run]) == "*** a run/results.jsonl ./setup.py <python>/bin <vfgym>/docs"
