@@ -32,12 +32,12 @@ def test_each_environment_has_one() -> None:
     one, other = Definition(closed), Definition(closed)
     sessions = Sessions()
     assert sessions.of(one) is None  # type: ignore[arg-type]
-    for definition, session in ((one, None), (one, "first"), (one, "second"), (other, "third")):
+    for definition, session in ((one, None), (one, 0), (one, "second"), (other, "third")):
         sessions.keep(episode(definition, session))
-    assert [sessions.of(each) for each in (one, other)] == ["first", "third"]  # type: ignore[arg-type]
+    assert [sessions.of(each) for each in (one, other)] == [0, "third"]  # type: ignore[arg-type]
     run_sync(sessions.close())
     run_sync(sessions.close())
-    assert (closed, sessions.of(one)) == (["third", "first"], None)  # type: ignore[arg-type]
+    assert (closed, sessions.of(one)) == (["third", 0], None)  # type: ignore[arg-type]
 
 
 def test_one_that_fails_to_close_keeps_none_of_the_others_open() -> None:

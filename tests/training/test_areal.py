@@ -14,6 +14,8 @@ from vfgym.training.areal import ChatWorkflow
 def test_arael_is_told_where_its_model_is() -> None:
     with pytest.raises(ConfigurationError, match="where its model is with base_url="):
         asyncio.run(ChatWorkflow("gymnasium/FrozenLake-v1").run({"example_id": 0}))
+    with pytest.raises(ConfigurationError, match="chat environment"):
+        ChatWorkflow("CartPole-v1")
     with pytest.raises(ConfigurationError, match=r"as example_id .* \['question'\]"):
         asyncio.run(ChatWorkflow("gymnasium/FrozenLake-v1").run({"question": "?"}, base_url="http://127.0.0.1:1/v1"))
 
