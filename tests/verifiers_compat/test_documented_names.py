@@ -75,7 +75,7 @@ envs.python_env: PythonWorkerNotReadyError; PythonWorkerRequestError; PythonWork
     PythonEnv(pip_install_packages, max_startup_wait_seconds)
 utils.threaded_sandbox_client: ThreadedAsyncSandboxClient
 envs.env_group: ENV_GROUP_INFO_KEY; EnvGroupRubric; EnvGroup
-envs.experimental: CliAgentEnv; HarborEnv
+envs.experimental: CliAgentEnv; HarborEnv; RLMEnv; SandboxMixin; SWEDebugEnv
 envs.experimental.cli_agent_env: AgentError; CliAgentMonitorRubric; CliAgentEnv(run_command, interception_port, interception_url,
     max_turns, poll_interval, docker_image, start_command, cpu_cores); CliAgentEnv(memory_gb, disk_size_gb, gpu_count, environment_vars,
     team_id, advanced_configs)

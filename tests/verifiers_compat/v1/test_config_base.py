@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.configurations import Level, Levels, MyEnv, Other, Style
+from verifiers_compat.v1.config_base import merge_values
 from vfgym.errors import ConfigurationError
 
 
@@ -18,6 +19,16 @@ def test_a_configuration_gives_what_was_set_in_it_and_the_class_has() -> None:
     assert Level(Other()).level == 1, "a default is not set"
     assert Level(Other(level=5, colour="blue")).level == 5
     assert vf.TasksetConfig(Level(taskset_id="a", level=9)).model_fields_set == {"taskset_id"}
+
+
+def test_of_two_configurations_the_derived_class_is_kept_and_the_second_wins() -> None:
+    merged = [merge_values(*pair) for pair in ((Level(level=3), vf.TasksetConfig(taskset_id="a")), ({"level": 3}, Level(taskset_id="a")))]
+    assert [(type(each), each.level, each.taskset_id) for each in merged] == [(Level, 3, "a")] * 2
+    level = Level(level=2)
+    pairs: list[Any] = [(level, 3), (3, level), ({}, level), ({"a": {"b": 1}}, {"a": {"c": 0}}), ({"a": 1}, None)]
+    assert [merge_values(*pair) for pair in pairs] == [3, level, level, {"a": {"b": 1, "c": 0}}, None]
+    with pytest.raises(TypeError, match="a Other does not go with a Level: neither is derived from the other"):
+        merge_values(Level(), Other())
 
 
 @pytest.mark.parametrize("config", [3, "a.toml", ["level"], object()])

@@ -44,6 +44,23 @@ async def test_what_was_cut_is_truncated_and_a_stop_condition_is_named() -> None
     assert (await harness(stops=[noting([], "enough", True)]).run({"prompt": "go"}))["stop_condition"] == "enough"
 
 
+@pytest.mark.parametrize("begins_anew", [False, True])
+async def test_what_a_program_asked_and_was_told_is_its_prompt_and_completion(begins_anew: bool) -> None:
+    """All of the last conversation is its completion, where that is another one; what the program says of it itself is kept."""
+    first, told, second = ({"role": role, "content": text} for role, text in (("user", "go"), ("assistant", "one"), ("user", "on")))
+
+    async def program(state: vf.State) -> Any:
+        for messages in ([first], [second] if begins_anew else [first, told, second]):
+            await state.get_client().chat.completions.create(model="any", messages=messages)
+        return {"completion": [told]} if state["task"].get("says") else None
+
+    told_last = {"role": "assistant", "content": "two"}
+    state = await vf.Harness(program, client=InOrder("one", "two"), model="m").run({"prompt": "ignored"})
+    assert (state["prompt"], state["completion"]) == ([first], [second, told_last] if begins_anew else [told, second, told_last])
+    state = await vf.Harness(program, client=InOrder("one", "two"), model="m").run({"prompt": "ignored", "says": True})
+    assert state["completion"] == [told]
+
+
 async def test_a_foreign_exception_goes_through_after_the_cleanup() -> None:
     log: list[str] = []
     with pytest.raises(ZeroDivisionError):

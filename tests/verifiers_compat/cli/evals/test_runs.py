@@ -114,7 +114,7 @@ def load_environment():
 """
 
 
-@pytest.mark.parametrize("carries_out", [lambda config: play_all([load_evaluation(config)]), run_evaluation])
+@pytest.mark.parametrize("carries_out", [lambda config: play_all([load_evaluation(config)], heartbeat_url=NOWHERE), run_evaluation])
 @pytest.mark.parametrize("ends", ["well", "badly", "cancelled"])
 async def test_environments_are_closed_however_an_evaluation_ends(
     ends: str, carries_out: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +135,7 @@ async def test_environments_are_closed_however_an_evaluation_ends(
         with pytest.raises(expected) if expected else contextlib.nullcontext():
             running.result()
     assert module.closed == [1]
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "no heartbeat goes on"
 
 
 def test_a_directory_is_not_an_installed_library(workspace: Path) -> None:
