@@ -7,12 +7,23 @@ import logging
 import datasets
 import pytest
 
-from verifiers_compat.utils.eval_utils import get_log_level, quiet_datasets
+from verifiers_compat.utils.eval_utils import filter_inputs, get_log_level, quiet_datasets
 
 
 def test_there_is_no_full_screen_display() -> None:
     with pytest.raises(ImportError, match="run_evaluations prints plain text"):
         from verifiers_compat.utils.eval_utils import run_evaluations_tui  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("finished", "rollouts", "missing"),
+    [([], 2, "abde"), ([0], 2, "ade"), ([0, 0, 1], 2, "d"), ([1], 3, "abcde"), ([0] * 4, 2, "de"), ([7], 1, "ad"), ([], 0, "")],
+)
+def test_inputs_that_are_still_to_be_played(finished: list[int], rollouts: int, missing: str) -> None:
+    """The first rows of each example, as many as are missing."""
+    rows = [{"example_id": number, "row": row} for number, row in zip((0, 0, 0, 1, 1), "abcde", strict=True)]
+    left = filter_inputs(rows, [{"example_id": number} for number in finished], rollouts)
+    assert "".join(str(row["row"]) for row in left) == missing
 
 
 def test_datasets_are_quiet_inside_a_with() -> None:

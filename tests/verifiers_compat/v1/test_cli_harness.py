@@ -13,6 +13,7 @@ from tests.agent_programs import needs_sandbox
 from tests.harbor_tasks import CHECK, make_task
 from tests.models import Recording
 from tests.verifiers_compat.v1.playing import OFFLINE
+from verifiers_compat.v1.cli_harness import write_instruction
 from vfgym.messages import AssistantMessage, ToolCall
 
 FAKE = """#!/usr/bin/env python3
@@ -29,7 +30,8 @@ async def test_agents_are_told_their_task_and_their_model(kind: str, program: st
     path = f"/home/sandbox/{program}"
     config = {"OpenCode": "/opencode/config.json", "Pi": "/pi/models.json"}[kind]
     more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "artifacts": {"config": {"path": config, "format": "json"}}}
-    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt="be brief", model="m")
+    own = {"disabled_tools": ["edit"], "provider_timeout_ms": 0} if kind == "OpenCode" else {}
+    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt="be brief", model="m", **own)
     state = await harness.run({"prompt": "do it"})
     assert state["error"] is None
     folder, arguments, told = json.loads(state["artifacts"][log])
@@ -38,7 +40,12 @@ async def test_agents_are_told_their_task_and_their_model(kind: str, program: st
     if kind == "Pi":
         assert arguments[-1] == "@/pi/instruction.txt"
         assert arguments[arguments.index("--system-prompt") + 1] == "be brief"
-    assert "http://127.0.0.1:" in json.dumps(state["artifacts"]["config"])
+    written = state["artifacts"]["config"]
+    assert "http://127.0.0.1:" in json.dumps(written)
+    if kind == "OpenCode":
+        assert written["provider"]["rollout"]["options"]["timeout"] == 0
+        assert written["agent"]["build"] == {"prompt": "{file:/opencode/system.txt}", "tools": {"edit": False}}
+        assert [tool["enabled"] for tool in written["mcp"].values()] == [True]
 
 
 async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> None:
@@ -52,6 +59,60 @@ async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> 
     _, arguments, _ = json.loads(state["artifacts"]["mini_swe_agent_log"])
     assert arguments[arguments.index(spec) - 1] == "-c"
     assert arguments[arguments.index("-t") + 1] == "do it"
+
+
+PLACES = {"agent_workdir": "/w", "instruction_path": "/i", "log_path": "/l"}
+MINI = {"trajectory_path": "/t", "package_version": "1.2", "config_spec": "spec", "model_class": "kind", "environment_timeout": 0}
+OPENCODE = {"system_prompt_path": "/s", "release_repo": "a/b", "release_version": "3", "release_sha256": "beef"}
+QUIET = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "COLUMNS": "200"}
+TRAJECTORY = {"mini_swe_agent_trajectory": {"path": "/t", "format": "json", "optional": True}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "log", "options", "given", "line", "setup"),
+    [
+        (
+            *(vf.MiniSWEAgent, "mini_swe_agent_log", MINI, {"files": {"/i"}, "packages": ["mini-swe-agent==1.2", "mcp"]}),
+            *(["-c spec.yaml", "-c environment.timeout=0 ", "--model-class kind ", "-o /t ", '"$(cat /i)"'], []),
+        ),
+        (
+            *(vf.OpenCode, "opencode_log", OPENCODE, {"files": {"/i", "/s", "/opencode/config.json"}, "tools": "mcp"}, ["< /i "]),
+            ["https://github.com/a/b/releases/download/v3/opencode-linux-$ARCH.tar.gz", '"beef  /tmp/opencode.tar.gz" | sha256sum --check'],
+        ),
+        (
+            *(vf.Pi, "pi_log", {"system_prompt_path": "/s", "package": "its-package"}, {"files": {"/i", "/s", "/pi/models.json"}}),
+            *(["-p @/i ", '"$(cat /s)"'], ["its-package"]),
+        ),
+    ],
+)
+def test_options_of_agents_arrive(kind: Any, log: str, options: Any, given: Any, line: list[str], setup: list[str]) -> None:
+    program = kind(**PLACES, **options).program
+    own = program.options_with({})
+    artifacts = {log: {"path": "/l", "optional": True}, **(TRAJECTORY if kind is vf.MiniSWEAgent else {})}
+    assert (program.sandbox.workdir, own["artifacts"], own["env"]) == ("/w", artifacts, QUIET if kind is vf.MiniSWEAgent else {})
+    found = {"files": {*own["files"]}, "packages": program.sandbox.packages, "tools": program.tools}
+    assert found == {"packages": [], "tools": None, **given}
+    assert [each for each in (*line, "tee /l") if each not in program.command[2]] == []
+    assert [each for each in setup if each not in " ".join(own["setup"])] == []
+
+
+def test_an_archive_is_checked_unless_its_hash_is_none() -> None:
+    checks = [" ".join(vf.OpenCode(**given).program.options_with({})["setup"]) for given in ({}, {"release_sha256": None})]
+    assert ["sha256sum" in each for each in checks] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ({"instruction": "", "prompt": "go"}, ""),
+        ({"instruction": "do", "prompt": "go"}, "do"),
+        ({"prompt": [{"role": role, "content": role[0]} for role in ("user", "assistant", "user")]}, "u\n\nu"),
+        ({}, ""),
+    ],
+)
+def test_what_an_agent_is_told_is_the_instruction_or_what_the_user_says(task: dict[str, Any], told: str) -> None:
+    frozen = vf.Task(task).freeze()
+    assert write_instruction(frozen, vf.State.for_task(frozen)) == told
 
 
 @pytest.mark.parametrize("kind", [vf.MiniSWEAgent, vf.OpenCode, vf.Pi, vf.RLM])
