@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import ROW, ROWS, WAYS, Talk, look, replacing, right, single
 from tests.verifiers_compat.models import Model, evaluated, response, roles, rolled_out
+from vfgym.errors import HookMissing
 
 HOOKS = "add_model_response add_trajectory_step cleanup env_response get_model_response get_prompt_messages init_state is_completed"
+WRITTEN = ("env_response", "get_prompt_messages", "rollout")
 HOOKS += " render_completion rollout run_group setup_state"
 
 
@@ -24,6 +27,13 @@ async def test_a_replaced_hook_of_an_environment_is_what_is_called(name: str, wa
     assert set(calls) == {name}
     assert (output["error"], output["reward"], output["stop_condition"]) == (None, 3.0, "max_turns_reached")
     assert roles(output["completion"]) == ["assistant", "user", "assistant"]
+
+
+@pytest.mark.parametrize("names", [(), *((name,) for name in WRITTEN), WRITTEN])
+def test_one_of_the_hooks_that_make_turns_must_be_written(names: tuple[str, ...]) -> None:
+    written = type("Written", (vf.MultiTurnEnv,), {name: lambda self, *args: None for name in names})
+    with contextlib.nullcontext() if names else pytest.raises(HookMissing, match=r"Written must write env_response\(messages, state\)"):
+        written(dataset=[ROW])
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[4]
 INSTEAD = {"vf-build": "docker build", "vf-rl": "guide of training", "vf-train": "guide of training", "vf-vllm": "vllm serve"}
 
 
-@pytest.mark.parametrize("command", REASONS)
+@pytest.mark.parametrize("command", {**INSTEAD, **REASONS})
 def test_they_say_what_to_use(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, function = scripts[command].partition(":")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from verifiers_compat.utils.eval_utils import filter_inputs, invalid_ablation_sweep_fields, load_toml_config, normalize_env_id_alias
+from verifiers_compat.utils.eval_utils import invalid_ablation_sweep_fields, load_toml_config, normalize_env_id_alias
 from vfgym.errors import ConfigurationError
 
 
@@ -88,9 +88,6 @@ def test_wrong_config_files_are_refused(workspace: Path, text: str, message: str
         evals_of(workspace, text)
 
 
-def test_tables_and_inputs_are_sorted_out() -> None:
+def test_tables_are_sorted_out() -> None:
     assert normalize_env_id_alias({"id": "a", "model": "m"}, "eval") == {"env_id": "a", "model": "m"}
     assert invalid_ablation_sweep_fields({"args": {}, "x": [], "model": []}, ["model"]) == ["x"]
-    inputs = [{"example_id": i, "n": n} for n in range(2) for i in range(3)]
-    outputs = [{"example_id": 0}, {"example_id": 1}, {"example_id": 1}]
-    assert filter_inputs(inputs, outputs, 2) == [{"example_id": 0, "n": 0}, {"example_id": 2, "n": 0}, {"example_id": 2, "n": 1}]

@@ -20,5 +20,8 @@ async def test_reasoning_gym_asks_in_its_own_words_and_numbers_its_rows() -> Non
     assert env.get_eval_dataset()["example_id"][:] == [0, 1]
     env.reset(options={"split": "eval"})
     assert env.step(env.oracle(env.state)).reward == 1.0
+    for given, is_same in (({}, True), ({"seed": 0}, True), ({"seed": 1}, False)):
+        other = vf.ReasoningGymEnv("leg_counting", num_train_examples=2, num_eval_examples=0, **given)
+        assert (other.get_dataset()["prompt"][:] == env.get_dataset()["prompt"][:]) is is_same
     silent = vf.ReasoningGymEnv("leg_counting", num_train_examples=1, num_eval_examples=0, system_prompt=None)
     assert roles(silent.get_dataset()[0]["prompt"]) == ["user"]
