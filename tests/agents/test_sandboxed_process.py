@@ -73,6 +73,8 @@ def test_jobs_are_done_one_after_the_other_also_after_one_that_fails(line: tuple
         ours.sendall(framed(*job))
         said = read_outcome(ours)
         assert said == {"result": outcome} if outcome else said["error"]["kind"] == "ValueError"
+    ours.sendall(struct.pack("!Q", 0))
+    assert read_outcome(ours)["error"]["kind"] == "EOFError"
     assert codes == []
 
 
