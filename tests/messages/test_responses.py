@@ -45,7 +45,6 @@ def test_fields_are_attributes_and_items() -> None:
         ({"exclude": set()}, {**TOKENS, "routed_experts": None}),
         ({"include": {"prompt_ids"}, "mode": "json"}, {"prompt_ids": [1]}),
     ],
-    ids=str,
 )
 def test_plain_data(options: dict[str, Any], dumped: dict[str, Any]) -> None:
     tokens = ResponseTokens(**TOKENS)  # type: ignore[arg-type]
