@@ -134,7 +134,7 @@ async def test_all_tests_share_the_time_and_what_has_none_is_not_run() -> None:
 
         sandbox = Written(takes(4.0), takes(6.0), takes(0.0))
         assert await share_of_passed(sandbox, "", [PROGRAM] * 3, 10.0) == 2 / 3  # type: ignore[arg-type]
-        assert sandbox.timeouts == [10.0, 6.0]
+        assert sandbox.timeouts == pytest.approx([10.0, 6.0])
 
 
 async def test_a_sandbox_that_has_ended_or_has_no_pytest_is_no_fault_of_the_code() -> None:

@@ -69,9 +69,23 @@ def noting(observation: Any, info: Any) -> str:
     return answer(observation, info)
 
 
+class _Forked(ProcessExecutor):
+    """Its processes are forked off one that may have begun in another test: they are told where traces are left in this one."""
+
+    def submit(self, func: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Start a process."""
+        return super().submit(_call_with_traces, os.environ.get(FOLDER), func, args, kwargs)
+
+
+def _call_with_traces(folder: str | None, func: Any, args: Any, kwargs: Any) -> None:
+    if folder is not None:
+        os.environ[FOLDER] = folder
+    func(*args, **kwargs)
+
+
 def processes() -> ProcessExecutor:
     """Return an executor whose processes have imported the library already."""
-    return ProcessExecutor("forkserver")
+    return _Forked("forkserver")
 
 
 def without_drawn(rows: Any) -> list[dict[str, Any]]:
