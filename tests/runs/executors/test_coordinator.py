@@ -16,7 +16,7 @@ from tests.runs.executors.players import FOLDER, answer, counting, trace_of, wit
 from vfgym import ClientConfig, ModelAgent
 from vfgym.errors import ConfigurationError, WorkersLost
 from vfgym.results import load_results
-from vfgym.runs.executors import coordinator
+from vfgym.runs.executors import coordinator, link
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 
@@ -200,6 +200,30 @@ def test_who_does_not_know_the_token_is_told_nothing_and_the_run_goes_on() -> No
     results = evaluate(Acting(stranger))
     assert len(results["outputs"]) == 12
     assert heard == [[]]
+
+
+@pytest.mark.timeout(60)
+def test_strangers_who_say_nothing_are_few_and_keep_no_worker_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "_MOST_STRANGERS", 2)
+    monkeypatch.setattr(link, "_SECONDS_FOR_GREETING", 1000.0)
+    closed: list[bool] = []
+
+    async def crowd(addresses: Sequence[str], token: str, number: int) -> None:
+        host, _, port = addresses[0].rpartition(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
+        own, told = await joined(addresses, token, number)
+        assert "run" in told
+        for reader, _ in silent[:3]:  # each is told the first half of a greeting, and then nothing any more
+            while await reader.read(1000):
+                pass
+            closed.append(True)
+        for _, writer in silent:
+            writer.close()
+        own.abort()
+
+    results = evaluate(Acting(crowd))
+    assert len(results["outputs"]) == 12
+    assert closed == [True] * 3
 
 
 def test_an_environment_that_workers_cannot_make_ends_the_run_with_their_error(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ _SECONDS_TO_JOIN = 10.0
 """For how long rollouts are kept back for workers that have not connected yet."""
 _SECONDS_UNTIL_WARNING = 60.0
 """How long it may take until a first worker is there, before a warning says that there is none."""
+_MOST_STRANGERS = 64
+"""How many connections there may be of those who have not proved yet that they know the run's token."""
 _SECONDS_TO_CLOSE = 5.0
 """How long the connection of a worker whose task has ended may stay open."""
 
@@ -137,7 +139,9 @@ class Coordinator:
         """Rollouts that are not done."""
         self._workers: dict[int, _Worker] = {}
         self._links: set[_Worker] = set()
-        self._starting = num_workers
+        self._strangers: dict[WorkerLink, None] = {}
+        """Connections of those who have not proved yet that they know the token, the oldest first."""
+        self._num_usable = num_workers
         """Workers that are not given up."""
         self._futures: dict[int, concurrent.futures.Future[None]] = {}
         self._joined: set[int] = set()
@@ -243,10 +247,10 @@ class Coordinator:
 
     def _retire(self, number: int, reason: str) -> None:
         """Go on without a worker that cannot be started."""
-        self._starting -= 1
+        self._num_usable -= 1
         if self._over.done():
             return
-        if self._starting:
+        if self._num_usable:
             logger.warning("the run goes on with fewer workers: %s", reason)
         else:
             self._fail(WorkersLost(f"no worker is left to play the run: {reason}"))
@@ -256,7 +260,7 @@ class Coordinator:
         link = WorkerLink(reader, writer)
         worker: _Worker | None = None
         try:
-            hello = await link.greet(self._token, this_process(), is_coordinator=True)
+            hello = await self._greet(link)
             worker = self._admit(link, hello)
             if worker is None:
                 link.send({"over": True})
@@ -273,6 +277,22 @@ class Coordinator:
             if worker is not None:
                 await self._lose(worker)
             await link.close()
+
+    async def _greet(self, link: WorkerLink) -> dict[str, Any]:
+        """Return what a worker says of itself once it has proved to know the token; where too many have not, the oldest of them makes room.
+
+        Raises:
+            LinkClosed: If it does not know the token, or is gone.
+        """
+        if len(self._strangers) >= _MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
+        self._strangers[link] = None
+        try:
+            return await link.greet(self._token, this_process(), is_coordinator=True)
+        finally:
+            self._strangers.pop(link, None)
 
     def _admit(self, link: WorkerLink, hello: Mapping[str, Any]) -> _Worker | None:
         """Return a worker that has connected; None where the run has no use for it."""
@@ -388,7 +408,7 @@ class Coordinator:
     def _feed(self, worker: _Worker) -> None:
         """Give a worker what it wants, as far as it is its turn."""
         waits = asyncio.get_running_loop().time() < self._may_wait_until
-        num_workers = max(1, self._starting if waits else len(self._workers))
+        num_workers = max(1, self._num_usable if waits else len(self._workers))
         while worker.wanted > 0 and not self._over.done():
             if worker.num_playing >= -(-self._left // num_workers):  # so that no worker has all that is left
                 return
