@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import dataclasses
 import datetime
 import enum
 import functools
@@ -17,19 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
+from tests.tools.making import Color, Point
 from vfgym.errors import ConfigurationError, ToolCallError, ToolParseError
 from vfgym.tools import Tool, ToolFunction
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: int = 0
 
 
 class Strict(BaseModel):
