@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import functools
-import inspect
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -105,14 +101,6 @@ class TableFields(BaseModel):
         return f"{place}: {message}, got {got}{hint and '.'}{hint}"
 
 
-@functools.cache
-def _docs_of(model: type[BaseModel]) -> dict[str, str]:
-    """Return what a model says of each of its own fields."""
-    (made,) = ast.parse(inspect.getsource(model)).body
-    lines = itertools.pairwise(made.body)  # type: ignore[attr-defined]
-    return {ast.unparse(field.target): ast.literal_eval(doc.value) for field, doc in lines if isinstance(field, ast.AnnAssign)}
-
-
 def setting(*flags: str, also: str = "", **options: Any) -> Any:
     """Return the option of a setting of runs, with the first sentence that `RunSettings` says of it as its help.
 
@@ -121,8 +109,9 @@ def setting(*flags: str, also: str = "", **options: Any) -> Any:
         also: What else the help says.
         **options: As for `typer.Option`.
     """
-    first = " ".join(_docs_of(RunSettings)[flags[0].strip("-").replace("-", "_")].replace("`", "").split()).partition(". ")[0]
-    return typer.Option(*flags, help=f"{first.removesuffix('.')}. {also}".strip(), **options)
+    name = flags[0].strip("-").replace("-", "_")
+    first = " ".join((RunSettings.model_fields[name].description or "").replace("`", "").split()).partition(". ")[0]
+    return typer.Option(*flags, help=" ".join(filter(None, [first and first.removesuffix(".") + ".", also])), **options)
 
 
 def parse_names(value: Any) -> Any:

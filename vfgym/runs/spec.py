@@ -164,7 +164,8 @@ def _cache(given: CacheLike) -> ResponseCache | None:
 class RunSettings(BaseModel):
     """How a run goes, whatever is played and whoever plays."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built when the first run is asked for
+    # Built when the first run is asked for. What stands below a field is its description, and the help of its option.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, use_attribute_docstrings=True)
 
     num_examples: Annotated[int, _count("num_examples", or_all=True)] = -1
     """Play the first so many tasks; -1 for all of them."""
