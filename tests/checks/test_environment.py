@@ -14,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from tests import environments
+from tests.wrappers.gymnasium.toys import Toy
 from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, UserMessage
 from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.messages import Message
@@ -84,10 +85,35 @@ def broken(env: Any) -> dict[str, str]:
     return {check.promise: check.detail for check in check_environment(env) if not check.passed}
 
 
+DETAILS = {
+    **{CHECKER: "", REPLAY: "3 episodes", ACCEPTS: "6 silly answers", REFUSES: "5 wrong answers", SUM: "3 episodes", SCORES: "10 episodes"},
+    **{ONCE: "4 functions", ANSWER: "", FORKS: "2 forks", FACES: "3 turn(s)", VECTOR: "2 environments"},
+}
+
+
 def test_a_sound_environment_keeps_every_promise() -> None:
-    checks = check_environment(Sound)
-    assert (promises(checks), [check for check in checks if not check.passed]) == (PROMISES, [])
-    assert dict((check.promise, check.detail) for check in checks)[FACES] == "3 turn(s)"
+    assert check_environment(Sound) == [Check(promise, True, DETAILS[promise]) for promise in PROMISES]
+
+
+def test_a_game_is_checked_further_and_each_one_that_is_made_is_closed() -> None:
+    made = []
+
+    class Counted(Toy):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options, closed=0)
+            made.append(self)
+
+        def close(self) -> None:
+            self.closed += 1
+
+    checks = check_environment(lambda: vfgym.to_chat(Counted, rules="Count."))
+    details = {
+        **DETAILS,
+        **{FACES: "20 turn(s)", "tells what its actions and observations are": "", WORDS: "100 samples"},
+        **{f"is its game again when turned back with to_gym, by {way}": "100 moves" for way in ("text", "tool call")},
+    }
+    assert checks == [Check(promise, True, detail) for promise, detail in details.items()]
+    assert [game.closed for game in made] == [1] * len(made) != []
 
 
 def test_a_registered_environment_has_a_spec_to_check_too() -> None:
@@ -130,8 +156,7 @@ class Touchy(Sound):
 
 def test_an_environment_that_raises_on_a_silly_answer_is_reported() -> None:
     failed = broken(Touchy)
-    assert list(failed) == [ACCEPTS, SCORES]
-    assert "I expected words" in failed[ACCEPTS]
+    assert failed == dict.fromkeys([ACCEPTS, SCORES], "ValueError('I expected words')")
 
 
 def says(completion: list[Message], answer: str) -> float:
@@ -143,7 +168,11 @@ def test_a_reward_function_that_fails_where_there_is_no_answer_is_reported() -> 
     rows = [{"question": "6 * 7?", "answer": "42"}]
     failed = broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says)))
     assert list(failed) == [SCORES]
-    assert failed[SCORES].startswith("says raised IndexError('list index out of range') in an episode that ended before the first answer")
+    error = "IndexError('list index out of range')"
+    assert failed[SCORES] == (
+        f"says raised {error} in an episode that ended before the first answer: return a number there, too, 0.0 say; "
+        f"logged: reward function says failed and scores 0.0: {error}"
+    )
     assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(says, weights=[0.0]))) == {}
     assert broken(lambda: SingleTurnEnv(rows, rubric=Rubric(lambda completion, answer, parser: 1.0))) == {}
 
@@ -172,6 +201,28 @@ def test_what_is_provoked_on_purpose_is_told_by_its_check_and_not_in_the_log(cap
 class Lenient(gym.ActionWrapper[Any, Any, Any]):
     def action(self, action: Any) -> Any:
         return action if action in self.action_space else str(action)
+
+
+class Anything(gym.Space[Any]):
+    """The space of messages, in which everything else is too."""
+
+    def __init__(self, messages: gym.Space[Any]) -> None:
+        super().__init__()
+        self.sample, self.seed = messages.sample, messages.seed  # type: ignore[method-assign]
+
+    def contains(self, x: Any) -> bool:
+        return True
+
+
+class Boundless(gym.Wrapper[Any, Any, Any, Any]):
+    def __init__(self) -> None:
+        super().__init__(Sound())
+        self.action_space = Anything(self.env.action_space)
+
+
+class Whole(gym.RewardWrapper[Any, Any]):
+    def reward(self, reward: Any) -> Any:
+        return round(10 * reward)
 
 
 class Hasty(gym.ActionWrapper[Any, Any, Any]):
@@ -204,6 +255,11 @@ class Telling(Sound):
 
     def step_info(self, state: State) -> dict[str, Any]:
         return {"answer": "I will not tell"}
+
+
+class Gossiping(Sound):
+    def step_info(self, state: State) -> dict[str, Any]:
+        return {"hints": [{"of": ("a", state["answer"])}]}
 
 
 class Forgetful(Sound):
@@ -275,17 +331,26 @@ class CleansUpItself(Endless):
 @pytest.mark.parametrize(
     ("make", "promise", "says"),
     [
-        (EnvSpec("Local-v0", entry_point=Sound), SPEC, ""),
+        (EnvSpec("Local-v0", entry_point=Sound), SPEC, "Callable found in Local-v0 for entry_point attribute"),
         (lambda: Lenient(Sound()), REFUSES, "None was accepted"),
-        (lambda: Hasty(Sound(max_turns=20)), REFUSES, ""),
-        (lambda: Doubled(Sound()), SUM, "the steps emitted"),
-        *[(Infinite, CHECKER, "inf"), (Whispering, ANSWER, "stands in info"), (Telling, ANSWER, "stands in info")],
-        *[(Forgetful, FORKS, "two forks"), (lambda: TwoFaced(max_turns=3), FACES, "state['completion']"), (TwoFaced, FACES, "")],
-        (OnlyOne, VECTOR, "in use"),
+        (lambda: Hasty(Sound(max_turns=20)), REFUSES, "the episode changed"),
+        (lambda: Doubled(Sound()), SUM, "the steps emitted 1.0, the score is 0.5"),
+        (Infinite, CHECKER, "The reward is an inf value."),
+        *[(kind, ANSWER, "the answer 'answer 3' stands in info") for kind in (Whispering, Telling, Gossiping)],
+        (Forgetful, FORKS, "two forks played in turns differ from the same two played one after the other"),
+        *[(make, FACES, "state['completion'] is [AssistantMessage(") for make in (lambda: TwoFaced(max_turns=3), TwoFaced)],
+        (OnlyOne, VECTOR, "OSError('the device is in use')"),
     ],
     ids=[
         *("a spec that JSON cannot hold", "takes anything for an action", "moves before it refuses", "rewards are not the score"),
-        *("an infinite reward", "tells the answer", "tells something as the answer", "episodes interfere", "knows whether it is stepped"),
+        *(
+            "an infinite reward",
+            "tells the answer",
+            "tells something as the answer",
+            "tells it inside",
+            "episodes interfere",
+            "knows whether it is stepped",
+        ),
         *("knows whether it is stepped, without an end", "only one can be made"),
     ],
 )
@@ -295,12 +360,22 @@ def test_an_environment_that_breaks_a_promise_is_reported(make: Any, promise: st
     assert says in failed[promise]
 
 
+def test_spaces_and_types_that_do_not_fit_are_reported() -> None:
+    assert broken(Boundless)[REFUSES] == "None is not an assistant message, but in the action space"
+    failed = broken(lambda: Whole(Sound()))
+    assert failed[ACCEPTS] == "'' gave an observation outside its space, or a reward that is not a float"
+    assert list(failed) == [ACCEPTS, SUM]
+
+
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [(ScoresItself, "length was called 2 times, not 1, for an episode"), (CleansUpItself, "times, not 1, for an episode that was played")],
+    [
+        (ScoresItself, "length was called 2 times, not 1, for an episode that was played"),
+        (CleansUpItself, "render_state was called 3 times, not 1, for an episode that was played"),
+    ],
 )
 def test_an_environment_that_does_the_librarys_work_too_is_reported(kind: type[Endless], says: str) -> None:
-    assert says in broken(lambda: kind(max_turns=3))[ONCE]
+    assert broken(lambda: kind(max_turns=3))[ONCE] == says
 
 
 # Long episodes, and games in words
@@ -323,8 +398,7 @@ def test_a_game_reads_the_words_that_it_writes() -> None:
 
 def test_an_environment_that_scores_whole_groups_can_only_be_evaluated() -> None:
     [check] = check_environment(lambda: Sound(rubric=Rubric(lambda completions: [0.0 for _ in completions])))
-    assert (check.promise, check.passed) == ("can be stepped alone", False)
-    assert "rollouts_per_example" in check.detail
+    assert check == Check("can be stepped alone", False, "the rubric scores whole groups: evaluate it with rollouts_per_example > 1")
 
 
 @pytest.mark.parametrize(
