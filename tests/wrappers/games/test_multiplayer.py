@@ -249,3 +249,17 @@ def test_everybodys_rewards_are_told_however_the_episode_ends(opponents: str) ->
     _, _, _, truncated, info = env.step("1")
     # The player is the one whose conversation the last observation is.
     assert (truncated, info["rewards"], info["player"], "legal_actions" in info) == (True, {0: 0.0, 1: 0.0}, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, {0: None, 1: "random", 2: "random"}),
+        ({"opponents": "self"}, {0: None, 1: None, 2: None}),
+        ({"opponents": {0: takes_one, "2": "random"}, "seat": 1}, {0: "takes_one", 1: None, 2: "random"}),
+    ],
+)
+def test_who_plays_is_named_by_its_agent(options: dict[str, Any], names: dict[int, str | None]) -> None:
+    env = NimEnv(num_players=3, **options)
+    env.reset(seed=0)
+    assert env.who_plays(env.state) == names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 import vfgym
 from tests.wrappers.games.counting import Answering, Counting, Game
+from vfgym.data import RewardBounds
 from vfgym.errors import ConfigurationError
 from vfgym.state import State
-from vfgym.wrappers.games.turns import Turn, copy_info
+from vfgym.wrappers.games.turns import Turn, copy_info, game_reward
 
 
 def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
@@ -198,3 +200,109 @@ def test_invalid_moves_that_an_author_counts_end_an_episode_and_a_valid_one_begi
     assert env.state["invalid_moves"] == 0
     assert [env.step("what?").terminated for _ in range(2)] == [False, True]
     assert env.state["stop_condition"] == "too_many_invalid_moves"
+
+
+class Bounded(Counting):
+    """Says what its rewards can be."""
+
+    def __init__(self, known: RewardBounds, moves: int | None, invalid_reward: float, answers: int | None, **kwargs: Any) -> None:
+        super().__init__(blocking=False, **kwargs)
+        self.bounds = self._bounds_of(known, moves, invalid_reward, answers)
+
+    def _game_reward_bounds(self) -> Any:
+        return self.bounds
+
+
+@pytest.mark.parametrize(
+    ("known", "moves", "invalid_reward", "answers", "bounds"),
+    [
+        ({}, 5, 0.0, 5, (0.0, None)),
+        ({"episode": -1.0, "highest": 1.0}, None, 0.0, None, (-1.0, 1.0)),
+        ({"episode": -1.0, "highest": 0.0}, None, -2.0, 3, (-7.0, 0.0)),
+        ({"highest": 1.0}, None, 2.0, 3, (0.0, 7.0)),
+        ({"move": -1.0, "highest_move": 0.5}, 4, 0.0, None, (-4.0, 2.0)),
+        ({"move": -1.0, "highest_move": 0.5}, None, 0.0, 4, (None, None)),
+        ({"episode": -1.0, "highest": 1.0}, 4, -1.0, None, (None, 1.0)),
+    ],
+)
+def test_bounds_of_rewards_add_up_what_a_game_and_invalid_answers_earn(
+    known: RewardBounds, moves: int | None, invalid_reward: float, answers: int | None, bounds: tuple[float | None, float | None]
+) -> None:
+    env = Bounded(known, moves, invalid_reward, answers)
+    assert env.bounds == bounds
+    assert env.reward_range == (None if None in bounds else bounds)
+
+
+def test_rewards_of_an_author_have_no_known_bounds() -> None:
+    known: Any = ({"episode": -1.0, "highest": 1.0}, None, 0.0, None)
+
+    class OwnMoves(Bounded):
+        def apply_action(self, message: vfgym.Message, state: State) -> Any:
+            return super().apply_action(message, state)
+
+    rubrics = {"none": vfgym.Rubric(), "half": vfgym.Rubric(), "other": vfgym.Rubric(lambda state: 1.0)}
+    rubrics["half"].add_step_reward_func(game_reward, 0.5)
+    assert Bounded(*known).reward_range == (-1.0, 1.0)
+    assert [OwnMoves(*known).reward_range, *(Bounded(*known, rubric=rubrics[name]).reward_range for name in ("half", "other"))] == [
+        None
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"split": "test"}, "the reset option 'split' must be 'train' or 'eval', got 'test'"),
+        ({"task": {"question": "?"}}, "Counting plays a game, whose tasks are seeds: there is no reset option 'task'"),
+        ({"game_options": [1]}, "the reset option 'game_options' must be a dict, got list"),
+        ({"example_id": -1}, "the example_id of a game is its seed, an integer from 0; got -1"),
+        ({"example_id": "x"}, "the example_id of a game is its seed, an integer from 0; got 'x'"),
+        ({"player": 0}, "Counting is not a game for several players, so there is no 'player' to choose"),
+    ],
+)
+def test_reset_options_that_do_not_fit_are_refused(options: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
+        Counting(blocking=False).reset(options=options)
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "task"),
+    [
+        (None, {}, {"prompt": [], "example_id": -1, "seed": None, "game_options": None}),
+        (0, {"split": "eval"}, {"prompt": [], "example_id": 0, "seed": 0, "game_options": None}),
+        (3, {"example_id": 0, "game_options": {"a": 1}}, {"prompt": [], "example_id": 0, "seed": 0, "game_options": {"a": 1}}),
+    ],
+)
+def test_a_task_is_a_seed(seed: int | None, options: dict[str, Any], task: dict[str, Any]) -> None:
+    assert Counting(blocking=False).choose_task(seed, options) == task
+
+
+@pytest.mark.parametrize("given", [0, True, 1.5, "3", None])
+def test_a_number_of_invalid_moves_below_one_is_refused(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^max_invalid_moves must be a whole number of at least 1, got {given!r}$"):
+        Counting(max_invalid_moves=given)
+    assert Counting(max_invalid_moves=1).max_invalid_moves == 1
+
+
+@pytest.mark.parametrize(("max_turns", "max_invalid_moves", "count"), [(2, 3, 2), (3, 2, 2), (-1, 3, 3), (0, 3, 3)])
+def test_answers_without_a_move_end_an_episode_at_the_lower_limit(max_turns: int, max_invalid_moves: int, count: int) -> None:
+    env = Echo(max_turns=max_turns, max_invalid_moves=max_invalid_moves, blocking=False)
+    env.reset(seed=0)
+    outcomes = [env.step("nothing") for _ in range(count)]
+    assert [outcome.terminated for outcome in outcomes] == [False] * (count - 1) + [True]
+    assert (env.state["stop_condition"], outcomes[-1].info["metrics"]["invalid_answers"]) == ("too_many_invalid_moves", float(count))
+
+
+@pytest.mark.parametrize(
+    ("terminated", "truncated", "stop"), [(True, False, "game_over"), (True, True, "game_over"), (False, True, "game_truncated")]
+)
+def test_the_game_says_how_it_ended(terminated: bool, truncated: bool, stop: str) -> None:
+    env = Answering(lambda: Turn([vfgym.UserMessage("end")], terminated=terminated, truncated=truncated), max_turns=1, blocking=False)
+    env.reset(seed=0)
+    outcome = env.step("up")
+    assert (outcome[2:4], env.state["stop_condition"]) == ((terminated, truncated), stop)
+
+
+@pytest.mark.parametrize("reward", ["a", None, 10**400, [1.0]])
+def test_a_reward_that_is_no_number_is_refused(reward: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"Turn.reward must be a number, got {reward!r}")):
+        Turn([], reward)

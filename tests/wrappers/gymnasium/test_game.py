@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import string
 import threading
+import types
 from typing import Any
 
 import gymnasium as gym
@@ -18,6 +19,7 @@ from tests.wrappers.gymnasium.toys import Toy, first_content
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall, content_text
 from vfgym.testing import ScriptedClient
+from vfgym.wrappers.gymnasium.game import GymnasiumGame, IsPettingZoo
 
 NO_ACTION = "I do not know."
 
@@ -140,6 +142,8 @@ def test_what_a_turn_was_told_does_not_change_when_the_game_reuses_its_info() ->
         ({"on_invalid": "noop", "noop_action": "wait"}, "or its name; got 'wait'"),
         ({"noop_action": 0}, 'noop_action is what on_invalid="noop" plays'),
         ({"on_invalid": "ignore"}, "on_invalid must be one of feedback, terminate, noop, random; got 'ignore'"),
+        ({"max_actions_per_turn": 0}, "max_actions_per_turn must be a whole number of at least 1, got 0"),
+        ({"max_actions_per_turn": True}, "at least 1, got True"),
     ],
     ids=str,
 )
@@ -304,6 +308,38 @@ def test_an_error_inside_a_game_is_not_taken_for_one_of_the_interface() -> None:
     env = toy(step=lambda action: int("broken inside"))
     with pytest.raises(ValueError, match="broken inside"):
         env.step("1")
+
+
+def test_what_is_no_game_of_gymnasium_is_refused_and_closed() -> None:
+    made = types.SimpleNamespace(closed=0)
+    made.close = lambda: vars(made).update(closed=made.closed + 1)
+    with pytest.raises(ConfigurationError, match=r"^a function made a SimpleNamespace, which is not a gymnasium.Env$"):
+        GymnasiumGame(lambda: made, name="a function")  # type: ignore[arg-type, return-value]
+    assert made.closed == 1
+    with pytest.raises(ConfigurationError, match=r"^Nim is a chat environment already: make it with gymnasium.make, or call the function$"):
+        GymnasiumGame(NimEnv, name="Nim")
+    games = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
+    with pytest.raises(IsPettingZoo, match=r"^Tic made a .*, which is for vfgym.PettingZooEnv$"):
+        GymnasiumGame(games.raw_env, name="Tic")
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_a_picture_is_the_games_own_or_the_image_that_it_is_shown_as(draws: bool) -> None:
+    own, seen = np.zeros((6, 2, 3), np.uint8), np.full((84, 84, 3), 9, np.uint8)
+    modes = {"metadata": {"render_modes": ["rgb_array"], "render_fps": 7}, "render_mode": "rgb_array", "render": lambda: own}
+    options = {"render_mode": "rgb_array"} if draws else {}
+    space = gym.spaces.Box(0, 255, seen.shape, np.uint8)
+    env = toy({**options, "rules": "Look."}, seen=lambda: seen, observation_space=space, **(modes if draws else {}))
+    np.testing.assert_array_equal(env.render_picture(env.state), own if draws else seen)
+    assert env.metadata == {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 7 if draws else 4}
+
+
+def test_what_is_told_below_the_observation() -> None:
+    mask = {"action_mask": [0, 1, 1]}
+    env = toy({"rules": "Count.", "show": ["reward", "legal", "step"], "max_turns": 9}, info=mask, length=2)
+    assert first_content(env).partition("</action>\n\n")[2] == "0\n\nStep 0 of 9\nLegal actions: 1, 2"
+    said = [env.step(answer).observation[-1].content for answer in (NO_ACTION, "1", "2")]
+    assert said[1:] == ["1\n\nReward: 1\nStep 1 of 8\nLegal actions: 1, 2", "2\n\nReward: 1\nStep 2 of 8\n\nThe game is over."]
 
 
 def test_bounds_of_rewards_follow_from_limits() -> None:
