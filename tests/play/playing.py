@@ -26,16 +26,21 @@ class ScriptedScreen(Screen):
         super().__init__()
         self.waiting = list(lines)
         self.shown: list[str] = []
+        self.asked: list[str] = []
 
     @property
     def text(self) -> str:
         return "\n".join(self.shown)
 
     def ask(self, prompt: str) -> str:
+        self.asked.append(prompt)
         line = self.waiting.pop(0) if self.waiting else None
         if line is None:
             raise EOFError
         return line
+
+    def clear(self) -> None:
+        self.shown.append("(cleared)")
 
     def say(self, text: str = "") -> None:
         self.shown.append(text.replace("\ue000", " "))  # spaces at which no line is broken

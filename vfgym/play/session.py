@@ -66,7 +66,6 @@ class Session:
             except EOFError:
                 if self._wants_to_leave():
                     self._game.quit()
-                    return
                 is_asked = True
                 continue
             is_asked = not self._obey(line)
