@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.view.runs import PIXEL, failed_row, reports_of, rich_row, row
 from vfgym.view.page_data import PageData
@@ -50,3 +51,47 @@ def test_what_every_rollout_is_asked_is_left_out_only_where_tasks_are_several(tm
         reports_of(tmp_path, [row(0, prompt=same), row(1, prompt=same)], [row(0, prompt=same), row(0, 1, prompt=same)])
     ).as_json()["runs"]
     assert [[each["asked"] for each in run["rows"]] for run in (several, alone)] == [["", ""], ["the same", "the same"]]
+
+
+def said(role: str, content: Any) -> dict[str, Any]:
+    return {"role": role, "content": content}
+
+
+def test_turns_say_where_their_answers_stand_and_what_they_were_asked_where_that_is_another_prompt(tmp_path: Path) -> None:
+    ask, on, first, second, lost = (
+        said("user", "?"),
+        said("user", "on"),
+        said("assistant", "a"),
+        said("assistant", "a"),
+        said("assistant", "lost"),
+    )
+    steps = [
+        {"prompt": [ask], "completion": [first], "reward": 9.0, "extras": {"reward": 0.0, "more": 1}, "tokens": {}, "response": {}},
+        {"prompt": [ask, first, on], "completion": [second], "reward": 0.25, "extras": {}, "is_truncated": False, "advantage": 0},
+        {"prompt": [on], "completion": [lost], "reward": None, "trajectory_id": "t"},
+    ]
+    rows = [
+        row(0, prompt=[ask], completion=[first, on, second], trajectory=steps),
+        row(1, prompt=[ask], completion=[first, on, second], step_rewards=[0.0, 0.5]),
+        row(2, prompt=[ask], completion=[], step_rewards=[]),
+        row(3, prompt=[ask], completion=[first], step_rewards=[1, 2, 3]),
+    ]
+    data = PageData(reports_of(tmp_path, rows)).as_json()
+    played, rewarded, empty, other = data["runs"][0]["rows"]
+    assert data["messages"] == [ask, first, on, lost]
+    assert played["steps"] == [
+        {"reward": 0.0, "at": 0, "rest": {"extras": {"reward": 0.0, "more": 1}}},
+        {"reward": 0.25, "at": 2, "rest": {"advantage": 0}},
+        {"reward": None, "completion": [3], "prompt": [2]},
+    ]
+    assert (rewarded["steps"], rewarded["rest"]) == ([{"at": 0, "reward": 0.0}, {"at": 2, "reward": 0.5}], {"timing": {"total": 0.5}})
+    assert (empty["steps"], empty["rest"], empty["turns"]) == ([], {"timing": {"total": 0.5}}, 0)
+    assert ("steps" in other, other["rest"]) == (False, {"timing": {"total": 0.5}, "step_rewards": [1, 2, 3]})
+
+
+def test_messages_of_others_are_shown_as_far_as_they_can_be(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": "https://x/y.png"}
+    rows = [row(prompt=[said("user", [said("x", 1), image, "part"])], completion=[], counted_reward=float("nan"))]
+    data = PageData(reports_of(tmp_path, rows)).as_json()
+    assert data["messages"] == [said("user", [said("x", 1), {"type": "image", "image": 0}, "part"])]
+    assert data["images"] == ["https://x/y.png"]

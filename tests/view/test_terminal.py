@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.view.runs import failed_row, rich_row, row, write_run
+from tests.view.runs import BOARD, HOSTILE, failed_row, rich_row, row, write_run
 from vfgym.results import ResultsError
 
 pytest.importorskip("textual", reason="needs the extra view")
 
-from textual.widgets import DataTable, Static
+from textual.widgets import DataTable, Input, Static
 
-from vfgym.view.terminal import RunViewer
+from vfgym.view.terminal import RunViewer, conversation_text, message_text
 
 
 @asynccontextmanager
@@ -104,9 +104,61 @@ async def test_a_run_that_grows_is_read_again(tmp_path: Path) -> None:
         pilot.app._reload()
         await pilot.pause()
         assert listed(pilot) == ["0/0", "1/0"]
+        assert [each.reload() for each in pilot.app._files] == [False]
         (run / "results.jsonl").unlink()
         pilot.app._reload()
         assert listed(pilot) == ["0/0", "1/0"]
+
+
+async def test_a_text_to_search_for_is_asked_below_and_arrows_move_in_it(tmp_path: Path) -> None:
+    deep: Any = "deeply"
+    for _ in range(190):
+        deep = [deep]
+    run = write_run(tmp_path / "run", [row(0), row(1, deep=deep, completion=[{"role": "assistant", "content": "Answer DEEP"}])])
+    async with viewer_of(run) as pilot:
+        search = pilot.app.query_one(Input)
+        assert not search.display
+        await pilot.press("slash", "n", "left", "i")
+        assert (search.display, search.has_focus, search.value) == (True, True, "in")
+        await pilot.press("escape")
+        assert (search.display, search.value, pilot.app.query_one(DataTable).has_focus) == (False, "", True)
+        for typed, found in ((" Answer deep ", ["1/0"]), ("answer", ["0/0", "1/0"]), ("nowhere", [])):
+            await pilot.press("slash")
+            search.value = typed
+            await pilot.press("enter")
+            assert (listed(pilot), search.display) == (found, False), typed
+        assert (text_of(pilot, "#messages"), text_of(pilot, "#summary").splitlines()[-1]) == ("No rollout.", "0 of 2 rollouts")
+
+
+def test_a_conversation_as_text() -> None:
+    told = rich_row(3, rollout=2, human={"hints": 2, "undone": 0}, step_rewards=[0.5, 0.0])
+    call = '→ look({"where": "needle-in-arguments"})'
+    answers = ["\n[assistant] step reward 0.5", "(reasoning) needle-in-reasoning", call], ["\n[assistant] step reward 0", HOSTILE]
+    tool = ["\n[tool]", "needle-in-tool", "<image_url>"]
+    head = ["reward 1.000, terminated (max_turns)", "played by a person: 2 hints, 0 undone"]
+    system, user = ["\n[system]", "needle-in-system"], ["\n[user]", f"Your board:\n\n{BOARD}", "<image_url>"]
+    whole, first, second = (conversation_text(told, turn).plain for turn in (None, 0, 1))
+    assert whole == "\n".join(["task 3, rollout 2", *head, *system, *user, *answers[0], *tool, *answers[1], ""])
+    assert first == "\n".join(["task 3, rollout 2, turn 1 of 2", *head, *system, *user, *answers[0], *tool, ""])
+    assert second == "\n".join(["task 3, rollout 2, turn 2 of 2", *head, *tool, *answers[1], ""])
+    failed = conversation_text(failed_row()).plain
+    error = "failed: ModelError: ModelError('needle-in-error: /srv/models/keys/model.bin is missing')"
+    assert failed.startswith(f"task 1, rollout 0\nreward 0.000, policy_failed (has_error)\n{error}\n\n[user]\nquestion 1\n")
+    assert [span.style for span in conversation_text(failed_row()).spans] == ["bold", "bold red", "bold cyan", "bold green"]
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({}, ""),
+        ({"content": ""}, ""),
+        ({"content": "a", "reasoning": "b"}, "(reasoning) b\na"),
+        ({"content": ["a", {"text": ""}, {"type": "image"}, {}]}, "a\n\n<image>\n<part>"),
+        ({"content": None, "tool_calls": [{"name": "f", "arguments": "{}"}, {"function": {"name": "g"}}]}, "→ f({})\n→ g(None)"),
+    ],
+)
+def test_a_message_as_text(message: dict[str, Any], text: str) -> None:
+    assert message_text(message) == text
 
 
 async def test_what_a_model_wrote_does_not_work_the_terminal(tmp_path: Path) -> None:
