@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from tests.environments import RandomTalk
-from tests.models import Failing
-from vfgym import ChatEnv, EnvGroup, MultiTurnEnv, Rubric, SingleTurnEnv, State, StatefulToolEnv, ToolEnv, UserMessage, teardown
+from tests.models import Failing, InOrder
+from vfgym import (
+    ChatEnv,
+    EnvGroup,
+    MultiTurnEnv,
+    Parser,
+    Rubric,
+    SingleTurnEnv,
+    State,
+    StatefulToolEnv,
+    ToolEnv,
+    Usage,
+    UserMessage,
+    advantage,
+    cleanup,
+    setup,
+    stop,
+    teardown,
+    update,
+)
 from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError, EpisodeBusy, InvalidAction, ResetNeeded, UnknownArgument
 from vfgym.messages import Message
+from vfgym.rubrics import RubricGroup
+from vfgym.tools import as_tool
 
 ROWS = [{"question": f"question {index}", "answer": f"secret {index}", "info": {"level": index}} for index in range(5)]
 
@@ -30,6 +54,10 @@ def first_word(completion: list[Message], answer: str) -> float:
 def length(completion: list[Message]) -> float:
     """Score the number of messages."""
     return len(completion) / 10
+
+
+BOUNDED = Rubric()
+BOUNDED.add_reward_func(length, range=(-1, 1))
 
 
 class ThreeTurns(RandomTalk):
@@ -208,6 +236,7 @@ def test_a_task_of_ones_own_can_be_given() -> None:
     env = SingleTurnEnv(ROWS, system_prompt="Be brief.", rubric=Rubric(first_word))
     observation, _ = env.reset(options={"task": {"question": "mine?", "answer": "yes"}})
     assert ([message["content"] for message in observation], env.step("yes").reward) == (["Be brief.", "mine?"], 1.0)
+    assert env.state["example_id"] == -1
 
 
 # Actions
@@ -344,6 +373,260 @@ def test_info_has_the_tools_that_the_state_has_now() -> None:
     assert len(env.truncate().info["tools"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("own", "given", "expected"),
+    [
+        (None, None, None),
+        ({}, {}, {}),
+        ({"n": 1, "top_p": 0}, None, {"n": 1, "top_p": 0}),
+        ({"n": 1, "top_p": 0}, {"n": 2}, {"n": 2, "top_p": 0}),
+        ({}, {"n": 2}, {"n": 2}),
+    ],
+)
+async def test_parameters_of_a_call_go_before_those_of_the_environment(own: Any, given: Any, expected: Any) -> None:
+    env = ThreeTurns(sampling_args=own)
+    model = InOrder("a", "b", "c")
+    state = await env.rollout(env.tasks.input(0), model, "m", given)
+    assert (state["sampling_args"], env.sampling_args) == (expected, own or {})
+    assert [(asked["model"], asked["sampling_args"], asked["tools"], asked["state"]) for asked in model.asked] == [
+        ("m", expected or {}, None, state)
+    ] * 3
+
+
+async def test_a_client_is_asked_with_what_the_state_has_where_the_call_says_nothing() -> None:
+    env = ToolEnv(tools=[search], dataset=ROWS)
+    first, second = InOrder("a"), InOrder("b", "c")
+    state = await env.init_state(ROWS[0], first, "m", {"n": 1})
+    other = {"name": "other", "description": "", "parameters": {}}
+    await env.get_model_response(state, ({"role": "user", "content": "Who?"},))
+    await env.get_model_response(state, [UserMessage("Who?")], second, "n", [as_tool(other)], {})
+    await env.get_model_response(state, [UserMessage("Who?")], second, tool_defs=[])
+    prompt = [UserMessage("Who?")]
+    assert [(*asked.values(),) for asked in first.asked] == [(prompt, "m", {"n": 1}, state["tool_defs"], state)]
+    assert [(*asked.values(),) for asked in second.asked] == [
+        (prompt, "n", {}, [as_tool(other)], state),
+        (prompt, "m", {"n": 1}, None, state),
+    ]
+    state["client"] = None
+    with pytest.raises(ConfigurationError, match=r"^there is no client to ask: a rollout needs one \(step\(\) needs none\)$"):
+        await env.get_model_response(state, [])
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (Usage(3, 0, 5, 8), {"input_tokens": 3, "output_tokens": 5}),
+        ({"prompt_tokens": 3}, {"input_tokens": 3, "output_tokens": 0}),
+        ({"input_tokens": 2.5, "output_tokens": 0}, {"input_tokens": 2.5, "output_tokens": 0}),
+        ({"prompt_tokens": -1, "input_tokens": 4, "output_tokens": True}, {"input_tokens": 4, "output_tokens": 0}),
+        ({"prompt_tokens": "3", "completion_tokens": None}, {"input_tokens": 0, "output_tokens": 0}),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_tokens_are_counted_as_they_are_reported(usage: Any, counted: Any) -> None:
+    env = ThreeTurns()
+    env.reset(seed=0)
+    env.increment_state_usage_from_response(env.state, SimpleNamespace(usage=usage))
+    assert env.get_state_usage(env.state) == counted
+    if counted:
+        env.increment_state_usage(env.state, 1, 2)
+        assert env.get_state_usage(env.state) == {
+            "input_tokens": counted["input_tokens"] + 1,
+            "output_tokens": counted["output_tokens"] + 2,
+        }
+        with pytest.raises(ValueError, match="-1"):
+            env.increment_state_usage(env.state, 0, -1)
+
+
+def test_the_tools_of_a_task_take_the_place_of_the_environments() -> None:
+    other = {"name": "other", "description": "Another.", "parameters": {"type": "object", "properties": {}}}
+    rows = [{"question": "?", "info": {"tool_defs": [other]}}, {"question": "?", "info": {"tool_defs": []}}, {"question": "?"}]
+    env = ToolEnv(tools=[search], dataset=rows)
+    names = [[tool["function"]["name"] for tool in env.reset(options={"example_id": index})[1]["tools"]] for index in range(3)]
+    assert names == [["other"], ["search"], ["search"]]
+    assert env.state["tool_defs"] is not env.tool_defs
+
+
+# What an environment is, without an episode
+
+
+def test_what_hooks_say_where_nobody_wrote_them() -> None:
+    env = ThreeTurns(env_id="talk")
+    env.reset(options={"example_id": 2})
+    state = env.state
+    said = (
+        env.step_info(state),
+        env.render_picture(state),
+        env.random_action(state, env.np_random),
+        env.why_no_action(UserMessage("a"), state),
+    )
+    assert said == (None, None, None, None)
+    assert (env.oracle(state), env.oracle(State(input={"answer": 0})), env.oracle(State(input={}))) == ("secret 2", "0", None)
+    assert (asyncio.run(_awaited(env.copy_resources(state))), asyncio.run(_awaited(env.open_resources(state)))) == ({}, None)
+    assert (env.can_go_back, Custom(ROWS).can_go_back, env.definition, env.routed({"a": 1})) == (True, False, env, (env, {"a": 1}))
+    assert env.argument_names().count("max_turns") == 1
+    state["stop_condition"] = "max_turns_reached"
+    assert env.end_flags(state) == (False, True)
+    state["stop_condition"] = "anything else"
+    assert env.end_flags(state) == (True, False)
+
+
+async def _awaited(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def test_what_its_episodes_share_is_named() -> None:
+    class Holding(ThreeTurns):
+        def __init__(self) -> None:
+            rubric = Rubric(parser=self.own_parser)
+            rubric.add_step_reward_func(lambda step: 0.0)
+            super().__init__(rubric=rubric, tool_defs=[{"name": "a"}, {"name": "b"}])
+            self.book: list[str] = []
+            self.empty, self.kind, self.number = (), dict, 3
+
+        own_parser = Parser()
+
+    env = Holding()
+    env.reset(seed=0)
+    parts = env.shared_parts()
+    ((function, objects),) = env.rubric.step_scorers()
+    expected = {
+        **{"": env, "message_types": env.message_types, "self.book": env.book, "self.rubric": env.rubric, "self.parser": env.parser},
+        **{"tool 0": env.tool_defs[0], "tool 1": env.tool_defs[1], "step function 0": function, "objects of step function 0": objects},
+    }
+    assert {name: parts[name] for name in expected} == expected
+    assert all(parts[name] is expected[name] for name in expected if not name.startswith("objects"))
+    assert parts.keys().isdisjoint(
+        {f"self.{name}" for name in ("empty", "kind", "number", "action_space", "_episode", "_streams", "_numbers")}
+    )
+
+
+def test_a_split_without_tasks_has_those_of_the_other() -> None:
+    both, train, evaluation, none = (
+        *(SingleTurnEnv(ROWS, ROWS[:2]), SingleTurnEnv(ROWS), SingleTurnEnv(None, ROWS[:2])),
+        Custom(tool_defs=[{"name": "f"}]),
+    )
+    assert [(len(env.tasks), len(env.eval_tasks)) for env in (both, train, evaluation)] == [(5, 2), (5, 5), (2, 2)]
+    splits = [(env.has_tasks("train"), env.has_tasks("eval")) for env in (both, train, evaluation, none)]
+    assert splits == [(True, True), (True, False), (False, True), (False, False)]
+    for call in (lambda: both.tasks_of("test"), lambda: both.set_tasks("test", ROWS)):
+        with pytest.raises(ConfigurationError, match=r"^the reset option 'split' must be 'train' or 'eval', got 'test'$"):
+            call()
+    both.set_system_prompt("Now.")
+    for split in ("train", "eval"):
+        assert [message.content for message in both.reset(options={"split": split, "example_id": 1})[0]] == ["Now.", "question 1"]
+    both.set_tasks("eval", [{"question": "new"}])
+    assert [message.content for message in both.reset(options={"split": "eval"})[0]] == ["Now.", "new"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"render_mode": "png"}, "render_mode must be one of ['ansi', 'human', 'rgb_array'] or None, got 'png'"),
+        ({"rubric": length}, "rubric must be a vfgym.Rubric, got"),
+        ({"parser": Parser}, "parser must be a vfgym.Parser (or have parse and parse_answer), got"),
+        ({"parser": object()}, "parser must be a vfgym.Parser (or have parse and parse_answer), got"),
+        ({"failure_reward": math.inf}, "failure_reward must be a finite number, at most the lowest reward that an episode can have, or"),
+        ({"failure_reward": True}, "known; got True"),
+        ({"failure_reward": "0"}, "known; got '0'"),
+        (
+            {"rubric": BOUNDED, "failure_reward": 1.5},
+            "failure_reward is 1.5, and no episode can earn more than 1: failing would pay.",
+        ),
+    ],
+    ids=str,
+)
+def test_an_argument_that_does_not_fit_is_refused(arguments: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        ThreeTurns(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("declared", "rubric", "failure_reward", "bounds"),
+    [
+        (None, Rubric(length), None, None),
+        (0, Rubric(length), 0.0, None),
+        (None, BOUNDED, -1.0, (-1.0, 1.0)),
+        (0, BOUNDED, 0.0, (-1.0, 1.0)),
+        (np.float32(1), BOUNDED, 1.0, (-1.0, 1.0)),
+        (-3, BOUNDED, -3.0, (-1.0, 1.0)),
+    ],
+)
+def test_what_failures_count_with_is_declared_or_the_lowest_reward(declared: Any, rubric: Any, failure_reward: Any, bounds: Any) -> None:
+    env = ThreeTurns(rubric=rubric, failure_reward=declared)
+    assert (env.failure_reward, env.reward_range, env.fork().failure_reward) == (failure_reward, bounds, failure_reward)
+    env.failure_reward = -9
+    assert (env.failure_reward, type(env.failure_reward)) == (-9.0, float)
+    if bounds:
+        with pytest.raises(ConfigurationError, match="failing would pay"):
+            env.failure_reward = 2
+
+
+def test_rubrics_are_added_beside_each_other() -> None:
+    first, second, third = (Rubric(function) for function in (first_word, length, lambda completion: 0.0))
+    env = Custom(ROWS, rubric=first)
+    env.add_rubric(second)
+    once = env.rubric
+    env.add_rubric(third)
+    assert [rubric.rubrics for rubric in (once, env.rubric)] == [[first, second], [first, second, third]]
+    env.rubric = group = RubricGroup([first, second])
+    env.add_rubric(third)
+    assert env.rubric.rubrics == [group, third], "an author's group is one member"
+    env.set_score_rollouts(False)
+    env.set_max_seq_len(7)
+    assert (env.score_rollouts, env.max_seq_len) == (False, 7)
+
+
+def test_a_notebook_shows_what_an_environment_is() -> None:
+    env = ThreeTurns(env_id="talk", env_args={"level": 2, "api_key": "sk-123"}, system_prompt="Be <brief>.", tool_defs=[{"name": "f"}])
+    html = env._repr_html_()
+    for part in ("talk", "ThreeTurns", "level", "Be &lt;brief&gt;.", "f: ", "first_word, length"):
+        assert part in html
+    assert "sk-123" not in html
+    bare = Custom()._repr_html_()
+    assert "Custom" in bare
+    assert not any(part in bare for part in ("system prompt", "tools", "arguments"))
+
+
+def test_an_environment_without_a_loop_says_what_to_write() -> None:
+    with pytest.raises(NotImplementedError, match=r"^ChatEnv must write rollout\(\), or subclass MultiTurnEnv and write env_response\(\)$"):
+        asyncio.run(ChatEnv(ROWS).rollout(ROWS[0], None, ""))
+
+
+@pytest.mark.parametrize(
+    ("base", "members", "says"),
+    [
+        (
+            MultiTurnEnv,
+            {"a": advantage(lambda self: 0)},
+            "Wrong marks a method as @advantage: advantages are rewards",
+        ),
+        (
+            ChatEnv,
+            {"a": setup(lambda self, state: 0)},
+            "Wrong writes its own rollout(), which @setup methods are not part of",
+        ),
+        (
+            MultiTurnEnv,
+            {"a": stop(lambda self, prompt: 0)},
+            "Wrong.a is a stop handler and asks for 'prompt'; it can have env, state, ",
+        ),
+        (
+            MultiTurnEnv,
+            {"a": cleanup(lambda self, state, x: 0)},
+            "Wrong.a is a cleanup handler and asks for 'x'; it can have env, state, task",
+        ),
+        (MultiTurnEnv, {"a": update(stage="group")(lambda self, state: 0)}, "Wrong.a: @update runs for each rollout; stage='group' is for"),
+    ],
+)
+def test_a_mark_that_means_nothing_is_refused(base: type, members: Any, says: str) -> None:
+    for name, member in members.items():
+        member.__name__ = name
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        type("Wrong", (base,), members)
+
+
 # Rendering
 
 
@@ -354,9 +637,7 @@ def test_render_returns_the_conversation_as_text() -> None:
     call = {"id": "1", "function": {"name": "search", "arguments": '{"query": "cats"}'}}
     env.step({"role": "assistant", "content": None, "tool_calls": [call]})
     text = env.render()
-    assert isinstance(text, str)
-    for part in ("[user] question 0", "[assistant]", 'search({"query": "cats"})', "[tool] 3 pages about cats"):
-        assert part in text
+    assert text == '[user] question 0\n[assistant] search({"query": "cats"})\n[tool] 3 pages about cats'
 
 
 # Closing
