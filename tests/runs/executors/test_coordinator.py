@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import json
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from tests.runs.executors.players import FOLDER, answer, counting, trace_of, without_drawn
@@ -263,6 +266,24 @@ def test_secrets_are_told_on_this_machine_and_nowhere_else(monkeypatch: pytest.M
     with pytest.raises(ConfigurationError, match=r"would be sent secrets of the run in the clear: leave them out of .*api_key_var"):
         vfgym.evaluate(counting, agent, executor=Acting(listens), workers=1, progress=False)
     assert heard[1] == {"over": True}
+
+
+def test_registered_ids_with_secrets_are_told_on_this_machine_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[set[str]] = []
+
+    async def listens(addresses: Sequence[str], token: str, number: int) -> None:
+        link, order = await joined(addresses, token, number)
+        heard.append({spec["id"] for text in order["registered"] if (spec := json.loads(text))["id"].startswith("t/")})
+        link.send({"refused": {"limit": "time", "allowed": 1.0, "used": 2.0}})
+        await read_on(link)
+
+    for env_id, kwargs in (("t/Open-v0", {}), ("t/Secret-v0", {"api_key": "sk-0123456789abcdef"})):
+        monkeypatch.setitem(gym.registry, env_id, EnvSpec(env_id, entry_point="a.b:c", kwargs=kwargs))
+    for is_local, told in ((True, {"t/Open-v0", "t/Secret-v0"}), (False, {"t/Open-v0"})):
+        monkeypatch.setattr(WorkerLink, "is_local", property(lambda self, is_local=is_local: is_local))
+        with pytest.raises(vfgym.errors.LimitReached):
+            evaluate(Acting(listens))
+        assert heard.pop() == told
 
 
 def test_no_worker_is_given_all_that_is_left_while_others_may_come() -> None:

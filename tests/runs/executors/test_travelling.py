@@ -15,7 +15,7 @@ from tests.runs.executors.players import Counting, answer, counting
 from vfgym import ClientConfig, ModelAgent, RunSpec
 from vfgym.bounded_json import dump_json
 from vfgym.errors import ConfigurationError
-from vfgym.runs.executors.travelling import module_of_id, spec_as_data
+from vfgym.runs.executors.travelling import module_of_id, register, registered_here, spec_as_data
 from vfgym.testing import ScriptedClient
 
 NAME = "tests.runs.executors.players:counting"
@@ -142,13 +142,61 @@ def test_secrets_in_arguments_are_known_too() -> None:
     assert has_secrets
 
 
-def test_which_module_registers_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Here(gym.Env[Any, Any]):
-        """One of this module."""
+class Here(gym.Env[Any, Any]):
+    """One of this module."""
 
-    for env_id, entry_point in (("t/Class-v0", Here), ("t/Script-v0", of_the_script), ("t/Name-v0", "a.b:c")):
-        monkeypatch.setitem(gym.registry, env_id, EnvSpec(env_id, entry_point=entry_point))
+
+@pytest.fixture
+def ids(monkeypatch: pytest.MonkeyPatch) -> dict[str, EnvSpec]:
+    """Ids that this process registers: by a class, by text, with a secret; and two that have no form elsewhere."""
+    monkeypatch.setattr(gym.envs.registration, "registry", registry := dict(gym.registry))
+    monkeypatch.setattr(gym, "registry", registry)
+    for spec in (
+        EnvSpec("t/Class-v0", entry_point=Here, vector_entry_point=Here, kwargs={"size": 3}, max_episode_steps=7),
+        EnvSpec("t/Name-v0", entry_point="a.b:c"),
+        EnvSpec("t/Secret-v0", entry_point="a.b:c", kwargs={"api_key": KEY}),
+        EnvSpec("t/Script-v0", entry_point=of_the_script),
+        EnvSpec("t/Lambda-v0", entry_point=lambda: Here()),
+        EnvSpec("t/Object-v0", entry_point=Here, kwargs={"part": object()}),
+    ):
+        registry[spec.id] = spec
+    return registry
+
+
+def test_ids_of_this_process_travel(ids: dict[str, EnvSpec]) -> None:
+    registered = registered_here()
+    specs = {spec.id: (spec, has_secrets) for text, has_secrets in registered if (spec := EnvSpec.from_json(text)).namespace == "t"}
+    assert {env_id: has_secrets for env_id, (_, has_secrets) in specs.items()} == {
+        "t/Class-v0": False,
+        "t/Name-v0": False,
+        "t/Secret-v0": True,
+    }
+    spec = specs["t/Class-v0"][0]
+    assert (spec.entry_point, spec.vector_entry_point, spec.kwargs, spec.max_episode_steps) == (f"{__name__}:Here", None, {"size": 3}, 7)
+    assert not {"gymnasium", "vfgym", "textarena", None} & {EnvSpec.from_json(text).namespace for text, _ in registered}
+
+    del ids["t/Class-v0"]
+    kept = ids["t/Name-v0"]
+    register([text for text, _ in registered])
+    assert ids["t/Class-v0"] == spec
+    assert ids["t/Name-v0"] is kept
+
+
+def test_which_module_makes_the_environment_of_an_id(ids: dict[str, EnvSpec]) -> None:
     found = {"t/Class-v0": __name__, "t/Script-v0": None, "t/Name-v0": "a.b", "of-players/Counting-v0": NAME.partition(":")[0]}
+    found |= {NAME: NAME.partition(":")[0], "some.module:ids/X-v0": "some.module"}
     assert {env_id: module_of_id(env_id) for env_id in found} == found
-    for known in ("gymnasium/FrozenLake-v1", "CartPole-v1", "nowhere/X-v0", NAME):
+    for known in ("gymnasium/FrozenLake-v1", "CartPole-v1", "nowhere/X-v0", "vfgym:textarena/Chess-v0"):
         assert module_of_id(known) is None
+
+
+@pytest.mark.parametrize("env_id", ["t/Script-v0", "t/Lambda-v0"])
+@pytest.mark.usefixtures("ids")
+def test_an_id_whose_entry_point_has_no_name_elsewhere_is_refused(env_id: str) -> None:
+    assert f"{env_id!r} must be registered with an entry point that they can import, got" in refused(env_id, "random")
+
+
+@pytest.mark.usefixtures("ids")
+def test_secrets_of_the_run_are_those_of_its_own_id() -> None:
+    assert spec_as_data(RunSpec(env_id="t/Secret-v0", agent="random"))[1]
+    assert not spec_as_data(RunSpec(env_id="t/Name-v0", agent="random"))[1]

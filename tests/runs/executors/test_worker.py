@@ -12,6 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from tests.runs.executors.players import FOLDER, answer, counting, without_drawn
@@ -27,7 +28,7 @@ PLAYERS = "tests.runs.executors.players"
 def order(**settings: Any) -> dict[str, Any]:
     """Return what a coordinator tells first."""
     spec = RunSpec.of({"env_id": f"{PLAYERS}:counting", "agent": f"{PLAYERS}:answer", **settings}, "test")
-    return {"run": spec_as_data(spec)[0], "env_id": "counting", "env_module": None, "slots": 3, "has_cache": False}
+    return {"run": spec_as_data(spec)[0], "env_id": "counting", "env_module": None, "registered": [], "slots": 3, "has_cache": False}
 
 
 @asynccontextmanager
@@ -143,6 +144,18 @@ async def test_the_module_that_registers_the_id_is_imported_where_it_is_not_know
         link.send({**order(env_id="elsewhere/X-v0", agent="random"), "env_module": "of_another_machine"})
         text = (await heard(link, "error"))["error"]["text"]
         assert text.startswith("environment 'elsewhere/X-v0': there is no module 'of_another_machine'")
+
+
+async def test_ids_that_its_coordinator_has_registered_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gymnasium warns of an id that is registered twice: the module that registers one of them is imported first."""
+    monkeypatch.delitem(sys.modules, PLAYERS)
+    told = EnvSpec("t/Told-v0", entry_point=f"{PLAYERS}:Counting", kwargs={"num_tasks": 3}, disable_env_checker=True)
+    registered = [told.to_json(), gym.registry.pop("of-players/Counting-v0").to_json()]
+    async with coordinated() as (link, _, _):
+        link.send({**order(env_id="t/Told-v0", agent="random"), "env_module": PLAYERS, "registered": registered})
+        assert await heard(link, "want") == {"want": 3}
+        link.send({"over": True})
+    assert gym.registry.pop("t/Told-v0") == told
 
 
 async def test_strict_runs_end_with_the_exception() -> None:

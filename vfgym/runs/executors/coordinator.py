@@ -55,7 +55,9 @@ class WorkerOrder:
     env_id: str
     """What rows call the environment."""
     env_module: str | None
-    """The module whose import registers its id, if that has to be."""
+    """The module that the environment is made by, if workers have to import it."""
+    registered: Sequence[tuple[str, bool]]
+    """The ids that are registered here, as `travelling.registered_here` gives them."""
     most_at_once: int
     """Most rollouts at once, in all workers together: as many as there are workers, or more."""
     has_cache: bool
@@ -325,6 +327,7 @@ class Coordinator:
                 "run": order.run,
                 "env_id": order.env_id,
                 "env_module": order.env_module,
+                "registered": [text for text, has_secrets in order.registered if link.is_local or not has_secrets],
                 "slots": order.most_at_once // self._num_workers + (number < order.most_at_once % self._num_workers),
                 "has_cache": order.has_cache,
             }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.coordinator import Coordinator, WorkerOrder
 from vfgym.runs.executors.opening import opened
-from vfgym.runs.executors.travelling import module_of_id, spec_as_data
+from vfgym.runs.executors.travelling import module_of_id, registered_here, spec_as_data
 from vfgym.runs.preparing import PreparedRun
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.spec import RunSpec
@@ -55,6 +55,7 @@ async def play_on_workers(
             has_secrets=has_secrets,
             env_id=env_id,
             env_module=module_of_id(spec.env_id),
+            registered=registered_here(),
             most_at_once=most_at_once,
             has_cache=spending.budget.cache is not None,
             state_columns=spec.state_columns,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from vfgym.agents.human import HumanAgent
 from vfgym.agents.model import ModelAgent
@@ -16,6 +19,8 @@ from vfgym.errors import ConfigurationError
 from vfgym.output.redaction import with_secrets
 from vfgym.runs.spec import RunSpec
 
+_KNOWN_EVERYWHERE = ("vfgym", "gymnasium")
+"""Packages whose ids are registered in each process that plays."""
 _ELSEWHERE = "workers play in other processes, so"
 
 
@@ -35,6 +40,12 @@ def check_can_travel(spec: RunSpec | None, env: Any, agent: Any) -> RunSpec:
     if spec is not None:
         for name in ("env_args", "sampling_args"):
             _check_data(name, getattr(spec, name))
+        registered = gym.registry.get(spec.env_id)
+        if registered is not None and _name_of_entry_point(registered) is None:
+            raise ConfigurationError(
+                f"{_ELSEWHERE} {spec.env_id!r} must be registered with an entry point that they can import, got"
+                f" {_describe(registered.entry_point)}"
+            )
         return spec
     if not isinstance(env, str) and _is_unnamed(env):
         raise ConfigurationError(
@@ -93,17 +104,51 @@ def spec_as_data(spec: RunSpec) -> tuple[dict[str, Any], bool]:
     data = {**public, "env_args": spec.env_args, "sampling_args": spec.sampling_args}
     if spec.client is not None:
         data["client"] = _client_as_data(spec.client)
-    hidden = any(_has_secrets({name: data[name]}) for name in ("env_args", "sampling_args", "client"))
+    registered = gym.registry.get(spec.env_id)
+    own = {} if registered is None else dict(registered.kwargs)
+    hidden = any(map(_has_secrets, (own, *({name: data[name]} for name in ("env_args", "sampling_args", "client")))))
     return data, hidden
 
 
+def registered_here() -> list[tuple[str, bool]]:
+    """Return the ids that neither Gymnasium nor this library registers, as JSON, each with whether there are secrets in it.
+
+    What cannot be named elsewhere (an entry point of the script itself, arguments that are objects) is left out.
+    """
+    found = []
+    for spec in list(gym.registry.values()):
+        entry_point = _name_of_entry_point(spec)
+        if entry_point is not None and entry_point.partition(":")[0].partition(".")[0] not in _KNOWN_EVERYWHERE:
+            with contextlib.suppress(TypeError, ValueError):  # what is raised of arguments without a form in JSON
+                text = dataclasses.replace(spec, entry_point=entry_point, vector_entry_point=None).to_json()
+                found.append((text, _has_secrets(dict(spec.kwargs))))
+    return found
+
+
+def register(specs: Iterable[str]) -> None:
+    """Register what another process has registered, but for ids that are known here.
+
+    Modules that register ids themselves are imported before, since Gymnasium warns of whoever registers an id again.
+    """
+    for text in specs:
+        spec = EnvSpec.from_json(text)
+        gym.registry.setdefault(spec.id, spec)
+
+
 def module_of_id(env_id: str) -> str | None:
-    """Return the module to import for an id that is registered here and may not be elsewhere; None where it is not known, or needs none."""
+    """Return the module that makes the environment of an id; None for ids of this library and of Gymnasium, and unknown ones."""
     spec = gym.registry.get(env_id)
-    if spec is None or spec.entry_point is None:
-        return None
-    module = spec.entry_point.partition(":")[0] if isinstance(spec.entry_point, str) else getattr(spec.entry_point, "__module__", None)
-    return module if isinstance(module, str) and module != "__main__" and module.partition(".")[0] not in ("vfgym", "gymnasium") else None
+    name = env_id if ":" in env_id else spec and _name_of_entry_point(spec)
+    module = name.partition(":")[0] if name else ""
+    return None if module.partition(".")[0] in ("", *_KNOWN_EVERYWHERE) else module
+
+
+def _name_of_entry_point(spec: EnvSpec) -> str | None:
+    """Return ``module:name`` of what makes an environment; None for what has no such name, or none elsewhere."""
+    if spec.entry_point is None or isinstance(spec.entry_point, str):
+        return spec.entry_point
+    name = f"{spec.entry_point.__module__}:{getattr(spec.entry_point, '__qualname__', '<')}"
+    return None if "<" in name or name.startswith("__main__:") else name
 
 
 def _client_as_data(config: EndpointClientConfig) -> dict[str, Any]:

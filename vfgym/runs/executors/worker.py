@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-import gymnasium as gym
-
 from vfgym.agents.loading import import_named
 from vfgym.aio.background import run_to_end
 from vfgym.aio.bridge import bridge
@@ -24,6 +22,7 @@ from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.failures import as_data
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
 from vfgym.runs.executors.spending import Ledger, WorkerSpending
+from vfgym.runs.executors.travelling import register
 from vfgym.runs.executors.worker_log import forwarded_to
 from vfgym.runs.inputs import Example
 from vfgym.runs.preparing import prepare
@@ -107,8 +106,9 @@ async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> 
     agent = spec.make_agent()
     replicas = Replicas()
     try:
-        if order["env_module"] is not None and spec.env_id not in gym.registry:
+        if order["env_module"] is not None:
             await bridge(import_named, order["env_module"], f"environment {spec.env_id!r}")
+        register(order["registered"])
         prepared = await prepare(replicas, spec.env_id, spec.env_args, agent, spec, checks_tasks=False)
         num_slots = replicas.limit_workers(order["slots"])
         spending = WorkerSpending(budget, num_slots, orders.ledger)
