@@ -10,9 +10,21 @@ import pytest
 
 from tests.rubrics.scored import played
 from vfgym import State, blocking, reward
+from vfgym.aio.steps import run_async
 from vfgym.endings import Ending
 from vfgym.errors import ConfigurationError, InfraError
-from vfgym.rubrics.scoring import RewardFunction, Score, apply_score, group_namespace_of, namespace_of, zero
+from vfgym.rubrics.scoring import (
+    RewardFunction,
+    Score,
+    apply_advantages,
+    apply_score,
+    group_namespace_of,
+    member_score,
+    namespace_of,
+    score_episode,
+    score_members,
+    zero,
+)
 
 
 def number() -> float:
@@ -141,3 +153,124 @@ def test_a_function_that_fails_is_loud_once_and_fails_the_rollout_where_it_has_a
     zero(metric, ValueError("no"), unweighted)
     assert unweighted.reward_failure_cause is None
     assert unweighted["metrics_errors"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "when"),
+    [
+        (list, "group"),
+        (list[float], "group"),
+        ("list[float]", "group"),
+        ("typing.List[float]", "group"),
+        ("float", "episode"),
+        (float, "episode"),
+    ],
+)
+def test_a_function_that_names_nothing_scores_a_group_where_it_returns_a_list(annotation: Any, when: str) -> None:
+    def func(judge): ...  # type: ignore[no-untyped-def]
+
+    func.__annotations__["return"] = annotation
+    assert RewardFunction(func, 1.0).when == when
+
+
+async def eventually(answer: str) -> float:
+    await asyncio.sleep(0)
+    if answer == "broken":
+        raise ValueError("late")
+    return len(answer)
+
+
+def soon(answer: str) -> Any:
+    if answer == "broken":
+        raise ValueError("soon")
+    return len(answer)
+
+
+def ranks(answers: list[str]) -> list[float]:
+    if "refused" in answers:
+        raise ValueError("nobody")
+    return [float(index) for index, _ in enumerate(answers)][: 1 if "short" in answers else None]
+
+
+async def slow_ranks(answers: list[str]) -> list[float]:
+    await asyncio.sleep(0)
+    return ranks(answers)
+
+
+FUNCTIONS = [RewardFunction(function, weight) for function, weight in ((soon, 1.0), (eventually, 2.0), (ranks, 10.0), (slow_ranks, 0.0))]
+LATE, SOON = "ValueError('late')", "ValueError('soon')"
+SHORT = [f"ValueError('{name} must return one number for each of 2 states, got 1')" for name in ("ranks", "slow_ranks")]
+
+
+@pytest.mark.parametrize(
+    ("answers", "rewards", "failures"),
+    [
+        (["a"], [3.0], [{}]),
+        (["a", "bcd"], [3.0, 19.0], [{}, {}]),
+        (["a", "broken"], [3.0, 10.0], [{}, {"soon": SOON, "eventually": LATE}]),
+        (["broken", "ab"], [0.0, 16.0], [{"soon": SOON, "eventually": LATE}, {}]),
+        (["ab", "short"], [6.0, 15.0], [dict(zip(("ranks", "slow_ranks"), SHORT, strict=True))] * 2),
+        (["ab", "refused"], [6.0, 21.0], [dict.fromkeys(("ranks", "slow_ranks"), "ValueError('nobody')")] * 2),
+    ],
+)
+async def test_functions_score_the_members_of_a_group_whichever_way_they_answer(
+    answers: list[str], rewards: list[float], failures: list[Any]
+) -> None:
+    states = [played(answer=answer) for answer in answers]
+    scores = await run_async(score_members(FUNCTIONS, states, {}))
+    assert [score.reward for score in scores] == rewards
+    assert [state.get("metrics_errors", {}) for state in states] == failures
+    for index, (score, answer) in enumerate(zip(scores, answers, strict=True)):
+        number = 0.0 if answer == "broken" else float(len(answer))
+        rank = 0.0 if {"short", "refused"} & {*answers} else float(index)
+        assert score.metrics == {"soon": number, "eventually": number, "ranks": rank, "slow_ranks": rank}
+        assert all(type(value) is float for value in score.metrics.values())
+    alone = played(answer=answers[0])
+    own = await run_async(score_episode(FUNCTIONS, alone, {}))
+    assert own.metrics == {name: scores[0].metrics[name] for name in ("soon", "eventually")}, "what needs a group is left out"
+    assert own.reward == own.metrics["soon"] + 2 * own.metrics["eventually"]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_what_is_cancelled_for_one_member_is_its_failure_and_no_others(others: int) -> None:
+    def cancelled(answer: str) -> float:
+        if answer == "b":
+            raise asyncio.CancelledError
+        return 1.0
+
+    async def cancelled_later(answer: str) -> float:
+        return cancelled(answer)
+
+    functions = [RewardFunction(cancelled, 1.0), RewardFunction(cancelled_later, 1.0)]
+    states = [played(answer=answer) for answer in "ab"[1 - others :]]
+    for each in (functions, functions[1:]):
+        scores = await run_async(score_members(each, states, {}))
+        assert [score.failure is None for score in scores] == [True, False][1 - others :]
+        assert [score.reward for score in scores] == [float(len(each)), 0.0][1 - others :]
+
+    def failing() -> Any:
+        yield from ()
+        raise SystemExit(3)
+
+    score = await run_async(member_score(failing()))
+    assert (score.reward, score.metrics, score.failure is None) == (0.0, {}, False)
+    assert "SystemExit" in repr(score.failure)
+
+
+def test_advantages_are_rewards_less_their_mean_in_each_turn_that_has_none() -> None:
+    states = [played(), played()]
+    for state, reward_of_state in zip(states, (0.0, 1.0), strict=True):
+        state["reward"] = reward_of_state
+    first, second = (state["trajectory"][0] for state in states)
+    first["reward"], first["advantage"], second["reward"], second["advantage"] = 0.0, 0.0, None, None
+    apply_advantages(states)
+    assert [state["advantage"] for state in states] == [-0.5, 0.5]
+    assert [(step["reward"], step["advantage"]) for step in (first, second)] == [(0.0, 0.0), (1.0, 0.5)]
+
+
+def test_what_is_earned_after_the_last_answer_is_earned_by_it() -> None:
+    state = played()
+    state.emitted = [1.0, 0.5, 0.25]
+    apply_score(state, Score(2.0))
+    assert (state["reward"], state.rewards) == (3.75, [1.0, 0.5, 2.25])
+    assert [step["extras"]["reward"] for step in state["trajectory"]] == [3.75]
