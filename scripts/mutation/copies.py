@@ -63,6 +63,7 @@ class Copy:
     """A copy of the working tree, and a process that runs its tests."""
 
     def __init__(self, root: Path, folder: Path) -> None:
+        folder.chmod(0o755)  # tests of other users' processes read the copy, as they can read the working tree
         self.root = folder / root.name
         for name in list_files(root):
             if (root / name).is_file():
@@ -70,6 +71,7 @@ class Copy:
                 shutil.copy2(root / name, self.root / name, follow_symlinks=False)
         temporary = folder / "tmp"
         temporary.mkdir()
+        temporary.chmod(0o1777)
         path = os.pathsep.join([str(self.root), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary), "PYTHONHASHSEED": "0", "PYTEST_ADDOPTS": ""}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each run compiles the library again
@@ -82,7 +84,7 @@ class Copy:
         if self._is_closed:
             raise RuntimeError("the copy is closed")
         if self._process is None:
-            command = [*namespace(), sys.executable, "-P", str(WORKER), *PRELOADED]
+            command = [*namespace(), sys.executable, str(WORKER), *PRELOADED]
             self._process = subprocess.Popen(
                 command,
                 cwd=self.root,

@@ -1,6 +1,6 @@
 """A process that runs pytest again and again, each time in a fork of itself: it has imported what tests import, but not what is mutated.
 
-usage: python -P worker.py MODULE ...  (imports the modules; then a request a line on stdin, an answer a line on stdout, both JSON)
+usage: python worker.py MODULE ...  (imports the modules; then a request a line on stdin, an answer a line on stdout, both JSON)
 
 Whatever a run has started is killed when it is over, and the run itself when its time is up or when nobody reads the answers any more.
 """
@@ -100,6 +100,7 @@ def _run_here(arguments: list[str], output: int) -> int:
 
 def main() -> None:
     """Answer requests until there are no more."""
+    sys.path.remove(str(Path(__file__).parent))  # not by -P, of which tests of scripts would see that it is given
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     requests, answers = os.dup(0), os.dup(1)

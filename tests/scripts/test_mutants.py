@@ -132,6 +132,17 @@ def test_marks_go_with_their_line() -> None:
     assert drawn.isdisjoint({"if a <= 3:", "if a < 4:"})
 
 
+AS_IN_THE_TREE = """
+def test_scripts_and_other_users_find_what_they_find_in_the_working_tree():
+    import os, sys
+    from pathlib import Path
+    assert not sys.flags.safe_path
+    assert not any(path.endswith("mutation") for path in sys.path)
+    assert Path.cwd().parent.stat().st_mode & 0o7777 == 0o755
+    assert Path(os.environ["TMPDIR"]).stat().st_mode & 0o7777 == 0o1777
+"""
+
+
 def write_project(root: Path) -> None:
     """Write a package with tests, in a repository of its own."""
     files = {
@@ -143,7 +154,7 @@ def write_project(root: Path) -> None:
         "vfgym/envs/mute.py": "import time\n\ndef hush():\n    return time.sleep(1000 * 0)\n",
         "vfgym/tasks/broken.py": "x = 1\n",
         "tests/test_limits.py": "from vfgym.limits import is_over\n\ndef test(): assert is_over(5) and not is_over(1)\n",
-        "tests/test_other.py": "from vfgym.limits import is_over\n\ndef test(): assert is_over(4)\n",
+        "tests/test_other.py": "from vfgym.limits import is_over\n\ndef test(): assert is_over(4)\n" + AS_IN_THE_TREE,
         "tests/envs/test_seat.py": "from vfgym.envs._seat import sit\n\ndef test(): assert sit() == 2\n",
         "tests/envs/test_talk.py": "from vfgym.envs.chat import talk\n\ndef test(): assert talk() == 7\n",
         "tests/envs/test_mute.py": "from vfgym.envs.mute import hush\n\ndef test(): assert hush() is None\n",
