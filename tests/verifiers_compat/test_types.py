@@ -287,3 +287,9 @@ def test_older_fields_of_an_evaluation_are_understood(fields: dict[str, Any], mo
     assert (config.max_concurrent, config.max_concurrent_scoring) == (most, scoring)
     with pytest.raises(pydantic.ValidationError, match="max_concurent"):
         vf.EvalConfig(**OLDER, **fields, max_concurent=1)
+
+
+def test_an_evaluation_that_was_made_already_is_taken_as_it_is() -> None:
+    sizes = {"num_examples": 1, "rollouts_per_example": 1, "max_concurrent": 1}
+    config = vf.EvalConfig(env_id="a", env_args={}, model="m", client_config=vf.ClientConfig(), **sizes)
+    assert vf.EvalConfig.model_validate(config) is config

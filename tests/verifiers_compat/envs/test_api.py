@@ -292,3 +292,17 @@ async def test_a_client_of_the_openai_sdk_is_asked_and_a_synchronous_one_leaves_
         with OpenAI(base_url=server.openai_url, api_key="k") as client:
             assert (await env.evaluate(client, model="echo"))["metadata"]["avg_reward"] == 1.0
     gc.collect()  # what was not closed warns, which is an error here
+
+
+def test_groups_are_played_and_scored_as_wholes_unless_scoring_is_independent() -> None:
+    def size(states: list[Any]) -> list[float]:
+        return [float(len(states))] * len(states)
+
+    env = vf.SingleTurnEnv(dataset=[ROW], rubric=vf.Rubric(size))
+    row = env.get_dataset()[0]
+    for results in (env.evaluate_sync(Model(), "m", rollouts_per_example=2), env.generate_sync([row, row], Model(), "m")):
+        assert [(output["rollout"], output["reward"]) for output in results["outputs"]] == [(0, 2.0), (1, 2.0)]
+    with pytest.raises(
+        ConfigurationError, match=r"^size scores whole groups, so rollouts cannot be scored alone: leave out independent_sco"
+    ):
+        env.evaluate_sync(Model(), "m", independent_scoring=True)

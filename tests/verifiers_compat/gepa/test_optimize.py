@@ -40,6 +40,16 @@ def test_the_score_rises() -> None:
     assert env.get_dataset()[0]["prompt"][0]["content"] == START
 
 
+def test_candidates_are_told_as_they_come_and_the_report_says_what_was_played(tmp_path: Path) -> None:
+    told: list[tuple[int, float]] = []
+    with serve() as server:
+        result = improve(server, run_dir=tmp_path, on_candidate=lambda so_far: told.append((len(so_far.candidates), so_far.best.score)))
+    assert told == [(1, 0.0), (2, 1.0)]
+    assert result.best.score == 1.0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["is_finished"] is True
+
+
 # Going on
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.configurations import Deeper, Level, MyEnv, Other, Style
+from verifiers_compat.v1.config import resolve_function, resolve_reference
 from vfgym.errors import ConfigurationError
 
 
@@ -131,3 +133,13 @@ def test_show_with_hide_is_an_error() -> None:
         vf.ToolsetConfig(show=["add"], hide=["add"])
     with pytest.raises(ValueError, match="show or hide, not both"):
         vf.Toolset([Level], show=["add"], config={"hide": ["add"]})
+
+
+def test_references_are_resolved_and_what_is_none_is_said() -> None:
+    assert (resolve_reference("math:floor"), resolve_reference(7), resolve_function("math:floor", "f")) == (math.floor, 7, math.floor)
+    assert resolve_function(len, "f") is len
+    for text in ("math", ":floor", "math:"):
+        with pytest.raises(ConfigurationError, match=rf"^expected a reference like 'package.module:name', got '{text}'$"):
+            resolve_reference(text)
+    with pytest.raises(ConfigurationError, match=r"^f must be a function or 'module:object', got float: 3\.14"):
+        resolve_function("math:pi", "f")

@@ -78,6 +78,56 @@ def test_times_and_cores_of_tasks_are_what_they_say(tmp_path: Path) -> None:
         vf.CLIHarness("true", sandbox={"command_timeout": 0})
 
 
+def test_a_row_has_all_that_a_task_says_and_what_is_configured_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_task(tmp_path, "full", "Do this.")
+    make_task(tmp_path, "other")
+    says = """[environment]\nmemory_mb = 512\nstorage_mb = 2048\nworkdir = "/there"\ndocker_image = "acme/full:1"\ncpus = 4
+[environment.env]\nHOST = "${FULL_HOST}"\nPORT = "${FULL_PORT:-80}"\n"""
+    monkeypatch.setenv("FULL_HOST", "here")
+    sizes = {"memory_gb": 3.0, "disk_size_gb": 7.0, "timeout_minutes": 9, "agent_timeout_seconds": 20.5, "cpu_cores": 2.0}
+    given = {**sizes, "task_dir": "/job", "workdir": "/w", "scope": "group", "env": {"A": "1"}}
+    for text, own in (
+        ("", {"image": None, "workdir": "/w", "memory_gb": 3.0, "disk_size_gb": 7.0, "env": {}, "cores": 2.0}),
+        (
+            says,
+            {
+                **{"image": "acme/full:1", "workdir": "/there", "memory_gb": 0.5, "disk_size_gb": 2.0, "cores": 4},
+                "env": {"HOST": "here", "PORT": "80"},
+            },
+        ),
+    ):
+        (folder / "task.toml").write_text(text)
+        (folder / "environment" / "Dockerfile").write_text("FROM x\nRUN make\n")
+        [row] = vf.HarborTaskset(tmp_path, ["full"], **given).rows()
+        image = own["image"]
+        config = row["harbor"].pop("config")
+        assert set(config) == ({"environment"} if text else set())
+        assert row == {
+            "example_id": 0,
+            "prompt": [{"role": "user", "content": "Do this."}],
+            "instruction": "Do this.",
+            "task_toml": text,
+            "task_name": "full",
+            "task_dir": str(folder),
+            "harbor": {"task_name": "full", "task_dir": str(folder), "docker_image": image},
+            "info": {"harbor": {"task_name": "full", "docker_image": image}},
+            "sandbox": {
+                **{"memory_gb": own["memory_gb"], "disk_size_gb": own["disk_size_gb"], "timeout_minutes": 9, "command_timeout": 21},
+                **{"workdir": own["workdir"], "environment_vars": own["env"], "scope": "group", "cpu_cores": own["cores"]},
+                **({"image": image} if image else {"dockerfile": str(folder / "environment")}),
+            },
+            "program": {
+                "files": {"/job/instruction.md": {"task": "instruction"}, "/job/task.toml": {"task": "task_toml"}},
+                "dirs": {},
+                "env": {
+                    **{"A": "1", "HARBOR_TASK_NAME": "full", "HARBOR_TASK_DIR": "/job"},
+                    **{"HARBOR_INSTRUCTION_PATH": "/job/instruction.md", "AGENT_WORKDIR": own["workdir"]},
+                },
+            },
+        }
+    assert vf.HarborTaskset(tmp_path, verifier_timeout_seconds=5.5).config.verifier_timeout_seconds == 5.5
+
+
 def test_the_least_of_each_size_and_what_fields_are_by_default() -> None:
     config = vf.HarborTasksetConfig()
     sizes = {"cpu_cores": 2.0, "memory_gb": 4.0, "disk_size_gb": 10.0, "timeout_minutes": 120}

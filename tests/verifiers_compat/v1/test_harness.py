@@ -228,3 +228,39 @@ async def test_teardown_handlers_of_all_owners_run_once_and_global_objects_are_c
         await (env.harness.teardown() if through == "harness" else env.aclose())
     assert log == ["taskset", "harness", "toolset"]
     assert [counter.is_closed for counter in Counter.made] == [True]
+
+
+async def test_a_program_is_stopped_by_what_the_state_says_before_and_after_it() -> None:
+    """A state that is done, and a condition that holds when the program is over."""
+
+    def does(state: vf.State) -> None:
+        state["turned"] = True
+
+    def turned(task: Any, state: vf.State) -> bool:
+        return bool(state.get("turned"))
+
+    def ready(task: Any, state: vf.State) -> None:
+        state["done"] = True
+
+    for given, name, is_played in (
+        ({}, "program_completed", True),
+        ({"stops": [turned]}, "turned", True),
+        ({"setups": [ready], "stops": [turned]}, "state_done", True),
+    ):
+        state = await vf.Harness(does, **given).run({"prompt": "go"})
+        assert (state["stop_condition"], state.get("turned", False)) == (name, is_played)
+    state = vf.State.for_task({"prompt": "go"})
+    state["done"] = True
+    state = await vf.Harness(does).run({"prompt": "go"}, state)
+    assert (state["stop_condition"], "turned" in state) == ("state_done", False)
+
+
+async def test_a_rollout_without_a_group_is_cleaned_up_as_a_group_of_one() -> None:
+    seen: list[Any] = []
+
+    @vf.cleanup(stage="group")
+    def tidy(tasks: Any, states: Any) -> None:
+        seen.append(([task["prompt"][0]["content"] for task in tasks], [state["is_completed"] for state in states]))
+
+    await harness("x", cleanups=[tidy]).run({"prompt": "go"})
+    assert seen == [(["go"], [True])]

@@ -80,6 +80,23 @@ async def test_handlers_of_a_toolset_take_part() -> None:
     assert (await read_of([Logged([add])], ("add", {"a": 1, "b": 2})), log) == (["3"], ["setup", "teardown"])
 
 
+def test_each_list_of_handlers_is_taken_from_arguments_and_config_and_from_toolsets_inside() -> None:
+    names = ("stops", "setups", "updates", "metrics", "rewards", "advantages", "cleanups", "teardowns")
+
+    def function(name: str, arguments: tuple[str, ...]) -> Any:
+        made = eval(f"lambda {', '.join(arguments)}: None")
+        made.__name__ = name
+        return made
+
+    takes = {"advantages": ("tasks", "states"), "teardowns": ()}
+    given, configured = (
+        {name: [function(f"{name}_{source}", takes.get(name, ("task", "state")))] for name in names} for source in ("given", "configured")
+    )
+    outer = vf.Toolset([vf.Toolset([add], **given, config=configured)], setups=[function("own", ("task", "state"))])
+    expected = [f"{name}_{source}" for name in names for source in ("given", "configured")]
+    assert sorted(handler.name for handler in outer.handlers) == sorted(["own", *expected])
+
+
 def calculator(prefix: str = "", tools: Any = (add,)) -> vf.Toolset:
     """Return a toolset whose tools have a prefix."""
     made = [lambda a, b, tool=tool: tool(a, b) for tool in tools]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from verifiers_compat.utils.async_utils import EventLoopLagStats
 from verifiers_compat.utils.eval_utils import (
     get_env_outputs,
     output_env_id,
@@ -107,3 +108,35 @@ def test_a_run_without_rows_and_rows_without_numbers_are_printed(capsys: pytest.
     out = capsys.readouterr().out
     assert "reward: avg - nan, std - none" in out
     assert "Arguments: x=1" in out
+
+
+@pytest.mark.parametrize("is_abbreviated", [False, True])
+def test_the_whole_page_of_a_run_of_two_environments(is_abbreviated: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    timing = {"total": 2.0}
+    results = run(
+        row(0, 1.0, info={"env_id": "a"}, token_usage={"input_tokens": 4.0}, timing=timing),
+        row(1, 0.0, info={"env_id": "b"}, token_usage={"input_tokens": 8.0}, timing=timing, error="E"),
+    )
+    results["metadata"] |= {"cost": 0.0, "stopped_by": {"limit": "requests", "used": 3, "allowed": 2}}
+    lag = EventLoopLagStats(count=2, mean=0.5, p99=1.0, max=2.0, median=0.0, p90=0.0)
+    print_results(results, is_abbreviated=is_abbreviated, event_loop_lag=lag)
+    lines = capsys.readouterr().out.splitlines()
+    sample = lines.index("--- All ---")
+    assert ("--- Example ---" in lines[:sample]) is not is_abbreviated
+    values = [] if is_abbreviated else ["r1: [1.0, 0.0]"]
+    assert lines[:6] == ["--- Evaluation ---", "Environment: e", "Arguments: x=1", "Model: m", "Provider: u", "Examples: 2"]
+    assert lines[sample:] == [
+        *("--- All ---", "Rewards:", "reward: avg - 0.500, std - 0.500", *values),
+        *("Info:", "is_truncated: 0.0", "stop_conditions: done: 1.0", "errors: 0.5", "  E: 1 of 2, the first is E"),
+        *([] if is_abbreviated else ["Timing:", "total: min - 2.0s, mean - 2.0s, max - 2.0s"]),
+        *("Usage:", "input_tokens (avg): 6.0", "Cost: 0"),
+        "Stopped: the limit on requests is used up (3 of 2)",
+        *(
+            "Environments:",
+            "a: avg - 1.000, std - 0.000, rollouts - 1, errors - 0",
+            "b: avg - 0.000, std - 0.000, rollouts - 1, errors - 1",
+        ),
+        *([] if is_abbreviated else ["Event loop lag: mean 500ms, p99 1.0s, max 2.0s"]),
+    ]
+    pages = [(print_results(results, **given), capsys.readouterr().out)[1] for given in ({}, {"num_samples": 1}, {"num_samples": 2})]  # type: ignore[func-returns-value]
+    assert pages[0] == pages[1] != pages[2]

@@ -16,7 +16,7 @@ from verifiers_compat.cli.evals.runs import is_peer_installed, load_env, load_ev
 from verifiers_compat.types import ClientConfig, EvalConfig, EvalRunConfig
 from verifiers_compat.utils.eval_utils import run_evaluation, run_evaluations
 from verifiers_compat.utils.load_failures import EnvironmentLoadError
-from vfgym.errors import ConfigurationError
+from vfgym.errors import ConfigurationError, Error
 from vfgym.model_server import ModelServer
 from vfgym.results import ResultsError
 
@@ -155,3 +155,17 @@ def test_an_environment_is_loaded_with_what_is_set_on_it_and_its_first_task(work
     assert [record.args[1] for record in caplog.records if isinstance(record.args, tuple)] == ["colour"]
     with pytest.raises(EnvironmentLoadError, match=r"^the dataset of 'yes-no' cannot be built: ZeroDivisionError: .*\(yes_no.py:16\)$"):
         load_env("yes-no", {"fails": True}, {})
+
+
+def test_what_is_made_with_another_library_and_what_this_one_raises_is_said(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_alias(wins=True)
+    code = "import verifiers as vf\n\ndef rows():\n    raise vf.Error('no rows today')\n\n"
+    (workspace / "modules" / "refusing.py").write_text(code + "def load_environment():\n    return vf.SingleTurnEnv(dataset=rows)\n")
+    with pytest.raises(Error, match=r"^no rows today$") as caught:
+        load_env("refusing", {}, {})
+    assert type(caught.value) is Error
+    monkeypatch.setattr("verifiers_compat.cli.evals.runs.load_environment", lambda env_id, **env_args: Path())
+    with pytest.raises(
+        ConfigurationError, match=r"^the environment 'foreign' is a pathlib.PosixPath, made with another library: .* --alias"
+    ):
+        load_env("foreign", {}, {})

@@ -93,7 +93,8 @@ async def test_sub_calls_are_answered_as_a_package_answers_them() -> None:
     assert [prompt[-1]["content"] for prompt in model.prompts][1] == "count b!"
     assert [step["extras"].get("is_sub_llm_call", False) for step in state["trajectory"]] == [False, True]
     counts = state["recursion_counts"]
-    assert (counts.sub_turns, counts.sub_prompt_tokens, counts.sub_completion_tokens) == (2, 3, 2)
+    assert (counts.batch_sizes, counts.sub_turns, counts.sub_tool_calls, counts.sub_limits_reached) == ([2], 2, 0, 0)
+    assert (counts.sub_prompt_tokens, counts.sub_completion_tokens) == (3, 2)
 
 
 async def test_files_are_kept_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
