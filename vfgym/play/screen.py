@@ -157,7 +157,7 @@ class Screen:
             file = folder / f"image{number}.png"
             file.write_bytes(data)
             is_open = webbrowser.open(file.as_uri())
-            self.say(f"({'opened' if is_open else 'no viewer was found; the image is'} {file})")
+            self.say_as_is(f"({'opened' if is_open else 'no viewer was found; the image is'} {file})")
 
 
 def _is_sentence(line: str) -> bool:

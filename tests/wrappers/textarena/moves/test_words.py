@@ -53,15 +53,66 @@ def test_clues_and_remarks_give_nothing_away() -> None:
     assert sample_move(hangman, 0, np.random.default_rng(0)) == "[Z]"
     guesser = next(player for player, role in taboo.state.role_mapping.items() if role == "Guesser")
     taboo.state.game_state["taboo_words"] = ["think", "sure", "FAIR"]
+    taboo.state.game_state["word_to_guess"] = "Wait"
     for seed in range(80):
         clue, number = sample_move(names, 0, np.random.default_rng(seed)).strip("[]").split()
         assert not any(clue in word or word in clue for word in names.board)
         assert number in ("1", "2", "3")
         said = sample_move(taboo, 1 - guesser, np.random.default_rng(seed)).casefold()
-        assert not any(word in said for word in ("think", "sure", "fair"))
+        assert not any(word in said for word in ("think", "sure", "fair", "wait"))
         assert sample_move(taboo, guesser, np.random.default_rng(seed)).startswith("[")
     assert legal_moves(names, 0) is None
     guesses = legal_moves(names, 1) or []
     names.state.game_state["guessed_words"] = {guesses[0].strip("[]")}
     assert legal_moves(names, 1) == guesses[1:]
     assert guesses[-1] == "[pass]"
+
+
+class Drawn:
+    """Draws the highest numbers there are, or the lowest ones."""
+
+    def __init__(self, highest: bool) -> None:
+        self.highest = highest
+
+    def integers(self, low: int, high: int | None = None) -> int:
+        low, high = (0, low) if high is None else (low, high)
+        return high - 1 if self.highest else low
+
+
+@pytest.mark.parametrize(
+    ("coins", "bid", "outbid", "lowest", "highest"),
+    [
+        (100, 1, False, "[pass]", "[bid 10]"),
+        (100, 5, True, "[pass]", "[bid 15]"),
+        (8, 5, True, "[pass]", "[bid 8]"),
+        (6, 5, True, "[pass]", "[bid 6]"),
+        (5, 5, True, "[pass]", "[pass]"),
+    ],
+)
+def test_bids_are_a_little_higher_and_never_more_than_one_has(coins: int, bid: int, outbid: bool, lowest: str, highest: str) -> None:
+    raw = begun("LetterAuction-v0").raw
+    raw.bid_amount = bid
+    raw.player_states[0]["coins"] = coins
+    raw.player_states[1]["letter_bid_history"][raw.round_number] = "bid" if outbid else None
+    drawn = [words.letter_auction(raw, 0, Drawn(which)) for which in (False, True)]  # type: ignore[arg-type]
+    assert drawn == [lowest, highest]
+
+
+@pytest.mark.parametrize(("letters", "said"), [(["C", "A", "T"], {"[act]", "[cat]", "[at]"}), (["Q", "Z"], {"[pass]"})])
+def test_at_last_a_short_word_of_ones_letters_is_said(letters: list[str], said: set[str]) -> None:
+    raw = begun("LetterAuction-v0").raw
+    raw.round_number = len(raw.letters)
+    raw.player_states[0]["letters"] = letters
+    drawn = {words.letter_auction(raw, 0, np.random.default_rng(seed)) for seed in range(60)}
+    assert (drawn >= said, all(set(move.strip("[]")) <= {*"".join(letters).lower()} for move in drawn - {"[pass]"})) == (True, True)
+
+
+def test_places_of_a_word_lie_across_or_down() -> None:
+    raw = begun("WordSearch-v0").raw
+    lengths = {len(word) for word in raw.placed_words}
+    ways = set()
+    for seed in range(40):
+        r, c, end_r, end_c = map(int, sample_move(raw, 0, np.random.default_rng(seed)).strip("[]").split())
+        ways.add((end_r > r, end_c > c))
+        assert max(end_r - r, end_c - c) + 1 in lengths
+    assert ways == {(True, False), (False, True)}
