@@ -68,6 +68,7 @@ def test_ids_name_level_and_index() -> None:
     row = ItemRows(items, [2, 26]).row(26)
     assert (row["example_id"], row["info"]) == (26, {"source_dataset": "chain_sum", "index": 2, "level": 3})
     assert row["question"] == items.dataset(3)[2]["question"] != items.dataset(0)[2]["question"]
+    assert (items.dataset(), items.source_of(2), items.source(items.entry(2))) == (items.dataset(0), "chain_sum", "chain_sum")
 
 
 def test_the_size_and_the_seed_are_those_of_the_dataset() -> None:

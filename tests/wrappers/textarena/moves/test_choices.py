@@ -11,6 +11,7 @@ from tests.wrappers.textarena.moves.checking import listed, moves_of_games
 from tests.wrappers.textarena.playing import begun
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena.moves import choices, legal_moves, sample_move
+from vfgym.wrappers.textarena.moves.parts import REMARKS
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -80,3 +81,36 @@ def test_units_are_all_sent_and_bids_can_be_paid() -> None:
         bids = re.findall(r"Item (\d+): (\d+)", sample_move(auction, 0, np.random.default_rng(seed)))
         assert 0 < sum(int(bid) for _, bid in bids) <= auction.state.game_state["remaining_capital"][0]
         assert len({item for item, _ in bids}) == len(bids)
+
+
+def test_offers_are_of_what_one_has_for_something_else() -> None:
+    raw = begun("SimpleNegotiation-v0").raw
+    own = raw.state.game_state["player_resources"][0]
+    one, *_ = raw.resource_names
+    own.update(dict.fromkeys(raw.resource_names, 0) | {one: 3})
+    said = {choices.simple_negotiation(raw, 0, np.random.default_rng(seed)) for seed in range(200)}
+    offers = [re.fullmatch(r"\[Offer: (\d+) (.+) -> (\d+) (.+)\]", each) for each in said - {*REMARKS}]
+    found = [offer.groups() for offer in offers if offer]
+    assert len(found) == len(offers), "what is not an offer is a remark"
+    assert ({given for given, *_ in found}, {wanted for _, _, wanted, _ in found}) == ({*"123"}, {*"12345"})
+    assert {(given, wanted) for _, given, _, wanted in found} == {(one, each) for each in raw.resource_names if each != one}
+    own[one] = 0
+    assert {choices.simple_negotiation(raw, 0, np.random.default_rng(seed)) for seed in range(20)} <= {*REMARKS}
+    raw.state.game_state["current_offer"] = {"to_player": 0, "requested_resources": {one: 1}}
+    drawn = {choices.simple_negotiation(raw, 0, np.random.default_rng(seed)) for seed in range(40)}
+    assert drawn - {*REMARKS} == {"[Deny]"}
+    own[one] = 1
+    drawn = {choices.simple_negotiation(raw, 0, np.random.default_rng(seed)) for seed in range(40)}
+    assert {"[Deny]", "[Accept]"} < drawn
+
+
+def test_guesses_and_votes_come_when_the_talk_is_over() -> None:
+    truth, conclave = begun("TruthAndDeception-v0").raw, begun("CharacterConclave-v0").raw
+    assert legal_moves(truth, 0) is None
+    truth.state.turn = truth.state.max_turns - 1
+    assert legal_moves(truth, 0) == ["[Fact 1]", "[Fact 2]"]
+    talk = choices.conclave_remarks(conclave, 0, np.random.default_rng(0))
+    assert (len(talk), all(remark in talk for remark in REMARKS)) == (sum(map(len, REMARKS)) + len(REMARKS) - 1, True)
+    assert legal_moves(conclave, 1) is None
+    conclave.state.game_state["phase"] = "voting"
+    assert legal_moves(conclave, 1) == [f"[player {other}]" for other in range(conclave.state.num_players) if other != 1]
