@@ -307,6 +307,24 @@ class ChatEnv(EpisodeSeat):
             parts |= {f"step function {number}": function, f"objects of step function {number}": objects}
         return parts
 
+    # Going on in another process
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the environment itself has learned from its episodes (the levels of a curriculum, say), as plain data.
+
+        States of vectors and of `vfgym.rollout` hold it. Here that is nothing.
+        """
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with what `state_dict` returned.
+
+        Raises:
+            ConfigurationError: If it does not fit; the environment stands as it was.
+        """
+        if state:
+            raise ConfigurationError(f"this state does not fit: {type(self).__name__} keeps nothing itself, got {state!r:.60}")
+
     # Tasks
 
     @property

@@ -72,7 +72,7 @@ class Snapshot:
             raise ConfigurationError(f"this snapshot does not fit: {difference}")
         kept = self._kept_now()
         if kept is None:
-            return _Unpickler(io.BytesIO(self._pickled), definition).load()  # type: ignore[no-any-return]
+            return read_value(self._pickled, lambda name: find_shared(definition, name))  # type: ignore[no-any-return]
         memo = new_memo()
         own = self._shared[""] is definition
         for name, part in self._shared.items():
@@ -200,20 +200,27 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Finds what is shared in an environment."""
+    """Asks for what is shared by its name."""
 
-    def __init__(self, file: io.BytesIO, definition: ChatEnv) -> None:
+    def __init__(self, file: io.BytesIO, find: Callable[[str], Any]) -> None:
         super().__init__(file)
-        self._definition = definition
+        self._find = find
 
     def persistent_load(self, name: str) -> Any:
-        return find_shared(self._definition, name)
+        return self._find(name)
+
+
+def write_value(value: Any, shared: Mapping[str, Any]) -> bytes:
+    """Return a pickle of a value, in which what is shared stands by its name."""
+    file = io.BytesIO()
+    _Pickler(file, shared).dump(value)
+    return file.getvalue()
+
+
+def read_value(data: bytes, find: Callable[[str], Any]) -> Any:
+    """Return a value that `write_value` wrote, with what `find` returns for the names of what is shared."""
+    return _Unpickler(io.BytesIO(data), find).load()
 
 
 def _pickle(belongings: Belongings, shared: Mapping[str, Any]) -> bytes:
-    def dumps(value: Any) -> bytes:
-        file = io.BytesIO()
-        _Pickler(file, shared).dump(value)
-        return file.getvalue()
-
-    return _naming_culprits(dumps, belongings)  # type: ignore[no-any-return]
+    return _naming_culprits(lambda value: write_value(value, shared), belongings)  # type: ignore[no-any-return]

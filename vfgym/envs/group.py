@@ -317,6 +317,21 @@ class EnvGroup(ChatEnv):
         """Whether the episodes of every environment can be copied in the middle."""
         return all(env.can_go_back for env in self.envs)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what each environment has learned from its episodes, by its name."""
+        return {name: env.state_dict() for name, env in self.env_map.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with what `state_dict` returned.
+
+        Raises:
+            ConfigurationError: If it is of other environments.
+        """
+        if state.keys() != self.env_map.keys():
+            raise ConfigurationError(f"this state does not fit: expected {', '.join(self.env_map)}, got {', '.join(map(str, state))}")
+        for name, env in self.env_map.items():
+            env.load_state_dict(state[name])
+
     def shared_parts(self) -> dict[str, Any]:
         """Return what the episodes of its environments share, those of each under its name."""
         own = {f"{name}: {part}": value for name, env in self.env_map.items() for part, value in env.shared_parts().items()}

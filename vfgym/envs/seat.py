@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
 
 from vfgym.aio.steps import Steps, drive_on, run_async, run_each, run_sync
+from vfgym.copying import deep_copy, new_memo
 from vfgym.envs.going_back import Belongings, Snapshot, copy_belongings
 from vfgym.episode import BaseEpisode, Outcome
 from vfgym.episode.sessions import Sessions
@@ -61,6 +63,15 @@ def as_response(action: Any) -> Response:
 
 Hidden: TypeAlias = Literal["keep", "resample"]
 """What a branch has of what the policy has not seen: the same, or something else that is possible."""
+
+
+@dataclass(slots=True)
+class Luck:
+    """What decides of a player's next episode."""
+
+    numbers: SeededNumbers
+    streams: dict[str, TaskStream]
+    """The order in which it meets the tasks of each split."""
 
 
 class EpisodeSeat(gym.Env[list[Message], Any]):
@@ -241,11 +252,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             EpisodeNotPicklable: If something in it cannot be copied: an item of its state (the text names it), a game that is copied as a
                 new one (`ChatEnv.can_go_back`), or the running code of a `rollout` of the author's own.
         """
-        return run_sync(self._snapshot())
+        return run_sync(self.snapshot_steps())
 
     async def asnapshot(self) -> Snapshot:
         """Return the moment in which the episode stands, from async code (see `snapshot`)."""
-        return await run_async(self._snapshot())
+        return await run_async(self.snapshot_steps())
 
     def restore(self, snapshot: Snapshot) -> tuple[list[Message], dict[str, Any]]:
         """Go back to a moment, of this seat or of any other at such an environment; an unfinished episode is cleaned up first.
@@ -259,11 +270,11 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
             ConfigurationError: If the snapshot is of another environment; the episode stands as it was.
             EpisodeBusy: If a step of the episode is running.
         """
-        return run_sync(self._restore(snapshot))
+        return run_sync(self.restore_steps(snapshot))
 
     async def arestore(self, snapshot: Snapshot) -> tuple[list[Message], dict[str, Any]]:
         """Go back to a moment, from async code (see `restore`)."""
-        return await run_async(self._restore(snapshot))
+        return await run_async(self.restore_steps(snapshot))
 
     def branch(self, seed: int | None = None, hidden: Hidden = "keep") -> Fork:
         """Return another seat in which the same episode goes on, at the same definition.
@@ -428,7 +439,8 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         action_numbers = space._np_random if isinstance(space, MessageSpace) else None
         return Belongings(self._require_begun(), self._sessions, self._streams, self._numbers, action_numbers)
 
-    def _snapshot(self) -> Steps[Snapshot]:
+    def snapshot_steps(self) -> Steps[Snapshot]:
+        """Return the moment in which the episode stands, as steps (see `snapshot`)."""
         belongings = yield from copy_belongings(self.definition, self._belongings())
         return Snapshot(self.definition, belongings)
 
@@ -447,13 +459,17 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
     def _take_belongings(self, belongings: Belongings) -> Steps[None]:
         """Go on with what another player knew."""
         yield belongings.episode.definition.open_resources(belongings.episode.state)
+        self._hold(belongings)
+
+    def _hold(self, belongings: Belongings) -> None:
         self._episode, self._sessions, self._streams = belongings.episode, belongings.sessions, belongings.streams
         self._numbers = belongings.numbers
         if belongings.action_numbers is not None:
             self.action_space._np_random = belongings.action_numbers
         self._printed = ()
 
-    def _restore(self, snapshot: Snapshot) -> Steps[tuple[list[Message], dict[str, Any]]]:
+    def restore_steps(self, snapshot: Snapshot) -> Steps[tuple[list[Message], dict[str, Any]]]:
+        """Go back to a moment, as steps (see `restore`)."""
         if not isinstance(snapshot, Snapshot):
             raise ConfigurationError(f"restore takes what snapshot() returned, got {type(snapshot).__name__}")
         belongings = snapshot.open(self.definition)
@@ -463,6 +479,24 @@ class EpisodeSeat(gym.Env[list[Message], Any]):
         yield from self._take_belongings(belongings)
         observation, _, _, _, info = self._copy_outcome(belongings.episode)
         return observation, info
+
+    def take_over(self, other: EpisodeSeat) -> Steps[None]:
+        """Go on with the episode of another seat, which is not used any more; an unfinished one of one's own is cleaned up first."""
+        yield from run_each([self._abandon(), self._sessions.close()])
+        if other._episode is None:
+            self._episode, self._sessions = None, Sessions()
+            self.set_luck(other.copy_luck())
+        else:
+            self._hold(other._belongings())
+
+    def copy_luck(self) -> Luck:
+        """Return a copy of what decides of the next episode: the random numbers, and the order of the tasks."""
+        shared = [stream.tasks for stream in self._streams.values()]
+        return deep_copy(Luck(self._numbers, self._streams), new_memo(shared))
+
+    def set_luck(self, luck: Luck) -> None:
+        """Let the next episode be decided so."""
+        self._numbers, self._streams = luck.numbers, luck.streams
 
     def _abandon(self) -> Steps[None]:
         if self._episode is not None and not self._episode.is_over:

@@ -15,6 +15,15 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from vfgym.aio.bridge import bridge
 from vfgym.aio.threads import allow_workers
 from vfgym.errors import ConfigurationError
+from vfgym.runs.kept_episodes import (
+    check_fits,
+    describe_run,
+    keep_value,
+    load_definitions,
+    read_value,
+    set_space_numbers,
+    space_numbers,
+)
 from vfgym.runs.replicas import EnvLike, Replicas
 from vfgym.runs.spec import check_integer
 from vfgym.spaces import MessageSpace
@@ -36,6 +45,9 @@ from vfgym.vector.units import Units
 
 Stepped: TypeAlias = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
 """Observations, rewards, terminations, truncations and infos of several environments."""
+
+
+_SPACES = ("action_space", "observation_space")
 
 
 class ChatVectorEnv(InProcessVectorEnv):
@@ -123,8 +135,8 @@ class ChatVectorEnv(InProcessVectorEnv):
         for index, member in enumerate(self._members):
             self._check_alike(index, member.env)
         self._units = Units(self._members, self.group_size)
-        definitions = {id(replica.seat.definition): replica.seat.definition for replica in replicas}
-        self._plays_here = all(member.is_bare for member in self._members) and all(map(is_known_to_be_plain, definitions.values()))
+        self._definitions = [*{id(replica.seat.definition): replica.seat.definition for replica in replicas}.values()]
+        self._plays_here = all(member.is_bare for member in self._members) and all(map(is_known_to_be_plain, self._definitions))
 
     def _check_alike(self, index: int, env: gym.Env[Any, Any]) -> None:
         for name in ("observation_space", "action_space"):
@@ -223,6 +235,59 @@ class ChatVectorEnv(InProcessVectorEnv):
         stepped = self._stepped(ids)
         stepped[-1]["env_id"] = np.array(ids, dtype=np.int64)
         return stepped
+
+    # Going on in another process
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where all episodes stand, as plain data that JSON, `pickle` and ``torch.save`` can write.
+
+        In it are the episodes with their games, the random numbers, the streams of tasks, what every environment returned last, the
+        wrappers, the random numbers of the spaces, and what environments themselves have learned (`ChatEnv.state_dict`). What is yours, such
+        as a policy, is not.
+
+        Raises:
+            EpisodeNotPicklable: If something cannot be kept; the text says which part, and why.
+            EpisodeBusy: If an environment was sent an action that was not received.
+            ResetNeeded: If an exception broke an episode off.
+        """
+        self._check_open()
+        kept, lucks = self._on_loop(self._units.keep)
+        beside = lucks, [None if name not in vars(self) else space_numbers(vars(self)[name]) for name in _SPACES]
+        return {
+            "of": self._describe(),
+            "episodes": kept,
+            "random": keep_value(beside, "what the vector draws from", self._members[0].replica),
+            "environments": [definition.state_dict() for definition in self._definitions],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was called, in this process or another one; what the environments do is given up.
+
+        The state is loaded as a pickle is: load none that a stranger may have written.
+
+        Args:
+            state: What `state_dict` of such a vector returned: of the same environment, inside the same wrappers, made with the same
+                arguments, by the same version of this library.
+
+        Raises:
+            ConfigurationError: If it is the state of something else; the vector stands as it was.
+        """
+        self._check_open()
+        check_fits(state, self._describe())
+        lucks, spaces = read_value(state["random"], self._members[0].replica)
+        self._on_loop(self._units.go_on, state["episodes"], lucks, lambda: load_definitions(self._definitions, state["environments"]))
+        for name, numbers in zip(_SPACES, spaces, strict=True):
+            if numbers is not None:
+                set_space_numbers(getattr(self, name), numbers)
+
+    def _describe(self) -> dict[str, Any]:
+        return describe_run(
+            "ChatVectorEnv",
+            self._members[0].replica,
+            num_envs=self.num_envs,
+            group_size=self.group_size,
+            autoreset_mode=self.autoreset_mode.value,
+        )
 
     def _as_actions(self, actions: Any, ids: Sequence[int]) -> dict[int, Any]:
         """Return the actions by environment, once they have been checked."""

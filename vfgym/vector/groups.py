@@ -11,8 +11,10 @@ from gymnasium.utils import seeding
 
 from vfgym.aio.steps import Steps
 from vfgym.endings import ending_of
+from vfgym.envs.seat import Luck
 from vfgym.episode import Outcome
 from vfgym.episode.scoring import score_together
+from vfgym.reseeding import SeededNumbers
 from vfgym.results.samples import group_advantages, group_rewards
 from vfgym.runs.rollout import as_error
 from vfgym.tasks import TaskStream
@@ -51,6 +53,14 @@ class TaskGroup:
             yield from self.reset(None, None)
             for member, last, score in zip(self._members, ended, scores, strict=True):
                 member.last = last._replace(observation=member.last.observation, info={**score, **member.last.info})
+
+    def luck(self) -> Luck | None:
+        """Return what decides of its next task; None where nothing was drawn yet."""
+        return None if self._rng is None else Luck(SeededNumbers.drawn_from(self._rng), self._streams)
+
+    def set_luck(self, luck: Luck | None) -> None:
+        """Let the next task be decided so."""
+        self._rng, self._streams = (None, {}) if luck is None else (luck.numbers.generator, luck.streams)
 
     def _draw(self, seed: int | None, options: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
         """Return seed and options with which every member begins: they follow from the last seed that was given."""

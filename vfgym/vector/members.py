@@ -12,6 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from vfgym.aio.steps import Steps
 from vfgym.episode import Outcome
+from vfgym.runs.kept_episodes import Beginning, OpenedEpisode, keep_episode, note_beginning, open_episode
 from vfgym.runs.replicas import Replica
 
 
@@ -22,7 +23,7 @@ class VectorMember:
     `vfgym.aio.bridge`, where it may wait.
     """
 
-    __slots__ = ("_bare", "env", "is_over", "last", "resets", "seat")
+    __slots__ = ("_bare", "_beginning", "env", "is_over", "last", "replica", "resets", "seat")
 
     def __init__(self, replica: Replica, resets: AutoresetMode) -> None:
         """Take an environment that nobody else plays.
@@ -40,6 +41,8 @@ class VectorMember:
         self.is_over = False
         """Whether its episode has ended, and the next one has not begun."""
         self._bare = replica.seat if self.env is replica.seat else None
+        self.replica = Replica(self.env, replica.seat)
+        self._beginning: Beginning | None = None
 
     @property
     def is_bare(self) -> bool:
@@ -71,12 +74,28 @@ class VectorMember:
                 self.is_over = False
         self.last = last
 
+    def keep(self, what: str) -> Steps[dict[str, Any]]:
+        """Return its episode, and what it returned last, as plain data (see `keep_episode`)."""
+        beside = tuple(self.last), self.is_over, self._beginning
+        return (yield from keep_episode(what, self.replica, beside, self._beginning))
+
+    def open(self, kept: Any) -> Steps[OpenedEpisode]:
+        """Return an episode that was kept, ready to go on."""
+        return (yield from open_episode(kept, self.replica))
+
+    def go_on(self, opened: OpenedEpisode) -> Steps[None]:
+        """Go on with an episode that was kept."""
+        yield from opened.take()
+        last, self.is_over, self._beginning = opened.beside
+        self.last = Outcome(*last)
+
     def observe_again(self) -> Any:
         """Return the last observation once more; what a caller did to the list that was returned is not in it, but for wrappers."""
         episode = None if self._bare is None else self._bare.episode
         return copy.copy(self.last.observation) if episode is None else episode.conversation()
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> Steps[tuple[Any, dict[str, Any]]]:
+        self._beginning = note_beginning(self.seat, seed, options)
         if self._bare is None:
             return self.env.reset(seed=seed, options=None if options is None else dict(options))
         return (yield from self._bare.reset_steps(seed, options))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
 from vfgym.aio.background import on_background_loop, wait
+from vfgym.aio.steps import run_async
+from vfgym.envs.seat import Luck
 from vfgym.errors import ConfigurationError, EpisodeBusy, ResetNeeded
+from vfgym.runs.kept_episodes import OpenedEpisode
 from vfgym.vector.groups import TaskGroup
 from vfgym.vector.members import VectorMember
 from vfgym.vector.running import Running
+
+
+_NOT_BEGUN, _OVER = "no episode has begun", "its episode is over"
 
 
 class Units:
@@ -34,7 +40,7 @@ class Units:
         self._ends_for_good = size == 1 and members[0].resets is AutoresetMode.DISABLED
         """Whether nobody resets an environment whose episode has ended but the caller."""
         self._running = Running()
-        self._needs_reset = dict.fromkeys(range(len(members)), "no episode has begun")
+        self._needs_reset = dict.fromkeys(range(len(members)), _NOT_BEGUN)
         """The environments that cannot be stepped, and why."""
 
     @property
@@ -145,6 +151,48 @@ class Units:
         """Give up what all units do."""
         await self._running.cancel(range(len(self._members) // self._size))
 
+    def check_may_be_kept(self) -> None:
+        """Raise if an environment is in the middle of something.
+
+        Raises:
+            EpisodeBusy: If one was sent an action that was not received.
+            ResetNeeded: If one was broken off.
+        """
+        for index, member in enumerate(self._members):
+            if self._running.is_busy(index // self._size):
+                raise EpisodeBusy(f"environment {index} was sent an action that was not received yet: recv() before state_dict()")
+            if index in self._needs_reset and member.seat.episode is not None and self._needs_reset[index] != _OVER:
+                raise ResetNeeded(f"environment {index} cannot be kept: {self._needs_reset[index]}: call reset() first")
+
+    async def keep(self) -> tuple[list[dict[str, Any]], list[Luck | None]]:
+        """Return the episodes of all environments as plain data, and what decides of the next task of each group."""
+        self.check_may_be_kept()
+        kept = [await run_async(member.keep(f"environment {index}")) for index, member in enumerate(self._members)]
+        return kept, [group.luck() for group in self._groups]
+
+    async def go_on(self, kept: Sequence[Any], lucks: Sequence[Luck | None], load: Callable[[], None]) -> None:
+        """Go on with episodes that were kept, and with what `load` loads. Where that cannot be, nothing has changed."""
+        opened: list[OpenedEpisode] = []
+        try:
+            for member, each in zip(self._members, kept, strict=True):
+                opened.append(await run_async(member.open(each)))
+            load()
+        except BaseException:
+            for episode in opened:
+                await run_async(episode.give_up())
+            raise
+        await self.cancel()
+        for member, episode in zip(self._members, opened, strict=True):
+            await run_async(member.go_on(episode))
+        for group, luck in zip(self._groups, lucks, strict=True):
+            group.set_luck(luck)
+        self._needs_reset = {}
+        for index, member in enumerate(self._members):
+            if member.seat.episode is None:
+                self._needs_reset[index] = _NOT_BEGUN
+            elif member.is_over and self._ends_for_good:
+                self._needs_reset[index] = _OVER
+
     def _ids_of(self, unit: int) -> range:
         return range(unit * self._size, (unit + 1) * self._size)
 
@@ -173,6 +221,6 @@ class Units:
                     self._needs_reset.pop(index, None)
         if self._ends_for_good:
             over = [unit for unit in units if self._members[unit].is_over]
-            self._needs_reset.update(dict.fromkeys(over, "its episode is over"))
+            self._needs_reset.update(dict.fromkeys(over, _OVER))
         if failures:
             raise failures[0]

@@ -205,6 +205,21 @@ class ReasoningGymEnv(SingleTurnEnv):
             raise ConfigurationError(f"{type(self).__name__} has levels only with a curriculum: make it with curriculum=True")
         self.curriculum.set_levels(dict.fromkeys(self.curriculum.levels, level))
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the curriculum stands, as plain data; nothing without one."""
+        return {} if self.curriculum is None else {"curriculum": self.curriculum.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where the curriculum stood.
+
+        Raises:
+            ConfigurationError: If that is of other datasets; the curriculum stands as it was.
+        """
+        if self.curriculum is None:
+            super().load_state_dict(state)
+        else:
+            self.curriculum.load_state_dict(state.get("curriculum"))  # type: ignore[arg-type]
+
     def step_info(self, state: State) -> dict[str, Any] | None:
         """Tell the question as the data set has it, and the level of the task."""
         info = state.get("info") or {}
