@@ -10,6 +10,7 @@ import gymnasium as gym
 from vfgym.agents.base import Answering, seat_of
 from vfgym.clients import Client, EndpointClientConfig, SamplingArgs, merge_sampling_args
 from vfgym.clients.resolve import resolve_endpoints
+from vfgym.envs.seat import EpisodeSeat
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message, Response
 from vfgym.output.redaction import with_secrets
@@ -60,17 +61,9 @@ class ModelAgent:
         Raises:
             ConfigurationError: If `env` is not a chat environment.
         """
-        seat = seat_of(env)
-        client = self.clients[self._episodes % len(self.clients)]
+        seat, number = seat_of(env), self._episodes % len(self.clients)
         self._episodes += 1
-
-        async def answer(observation: list[Message], info: dict[str, Any]) -> Response:
-            state: Any = seat.state
-            tools = state["tool_defs"] if seat.episode is None else seat.episode.tool_defs  # an opponent has a state alone
-            arguments = merge_sampling_args(state["sampling_args"] or {}, self.sampling_args)
-            return await client.get_response(observation, self.name, arguments, tools or None, state=state)
-
-        return answer
+        return _ModelAnswers(self, number, seat)
 
     async def prompt_ids(self, observation: Sequence[Message], state: Any) -> list[int] | None:
         """Return the token ids with which an observation of an episode would be answered (see `Client.prompt_ids`)."""
@@ -84,3 +77,18 @@ class ModelAgent:
         """Release the clients' connections. A second call does nothing."""
         for client in self.clients:
             await client.close()
+
+
+class _ModelAnswers:
+    """What asks a model in one episode: an object and no closure, so that an episode goes on in another process."""
+
+    def __init__(self, agent: ModelAgent, number: int, seat: EpisodeSeat) -> None:
+        self._agent, self._number, self._seat = agent, number, seat
+
+    async def __call__(self, observation: list[Message], info: dict[str, Any]) -> Response:
+        agent, seat = self._agent, self._seat
+        state: Any = seat.state
+        tools = state["tool_defs"] if seat.episode is None else seat.episode.tool_defs  # an opponent has a state alone
+        arguments = merge_sampling_args(state["sampling_args"] or {}, agent.sampling_args)
+        client = agent.clients[self._number]
+        return await client.get_response(observation, agent.name, arguments, tools or None, state=state)

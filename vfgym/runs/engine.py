@@ -60,7 +60,7 @@ class PlayedRollout:
     rows: Sequence[RolloutOutput] | None = None
     """The rows of it, where an author's own method made them: they are scored, and kept as they are."""
     is_scored: bool = False
-    """Whether it was scored as it was played: a stepped episode is, in its last step."""
+    """Whether it was scored: a stepped episode is as it is played, in its last step, unless that is deferred."""
     spent: Spending | None = None
     """What was asked of models for it; None where nobody wants to know."""
 
@@ -242,6 +242,8 @@ class Engine:
             for played in whole:
                 played.fail(error)
             return
+        for played in whole:
+            played.is_scored = True
         for played, failure in zip(whole, failures, strict=False):
             if failure is not None:
                 if self._strict:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -93,28 +93,32 @@ def describe_run(kind: str, replica: Replica, **settings: Any) -> dict[str, Any]
     }
 
 
-def check_fits(state: Any, own: Mapping[str, Any]) -> None:
+def check_fits(state: Any, own: Mapping[str, Any], parts: Collection[str]) -> None:
     """Raise if a state is of something else.
 
     Args:
         state: What `state_dict` returned, perhaps after a way through a file.
         own: What it should be of, as `describe_run` returned it.
+        parts: The keys that it has besides.
 
     Raises:
         ConfigurationError: It says what was expected, and what came.
     """
     given = state.get("of") if isinstance(state, Mapping) else None
     if not isinstance(given, Mapping) or given.get("kind") != own["kind"]:
-        came = repr(given["kind"]) if isinstance(given, Mapping) and "kind" in given else f"{type(state).__name__} {state!r:.60}"
-        raise ConfigurationError(f"this state does not fit: expected what state_dict() of a {own['kind']} returned, got {came}")
+        kind = repr(given["kind"]) if isinstance(given, Mapping) and "kind" in given else f"{type(state).__name__} {state!r:.60}"
+        raise ConfigurationError(f"this state does not fit: expected what state_dict() of a {own['kind']} returned, got {kind}")
     for name, expected in own.items():
-        came = given.get(name)
+        came: Any = given.get(name)
         if came != expected:
             if name == "environment":
                 expected, came = map(_name_environment, (expected, came))
                 if expected == came:
                     expected, came = f"{expected} with the arguments of this one", f"{came} that was made with other arguments"
             raise ConfigurationError(f"this state does not fit: expected {name} {_in_words(expected)}, got {_in_words(came)}")
+    for name in parts:
+        if name not in state:
+            raise ConfigurationError(f"this state is damaged: it has no {name!r}")
 
 
 def _name_environment(identity: Any) -> Any:
@@ -242,7 +246,7 @@ def keep_episode(what: str, replica: Replica, beside: Any, beginning: Beginning 
     how: Any
     if episode is None:
         how = seat.copy_luck()
-    elif episode.definition.can_go_back or beginning is None:
+    elif beginning is None or cast(ChatEnv, episode.definition).can_go_back:
         try:
             how = yield from seat.snapshot_steps()
         except EpisodeNotPicklable as error:

@@ -66,13 +66,39 @@ class StepPlayerConfig:
     """Returns the version that was asked last; None for the one that `policy` has when it has answered."""
 
 
+@dataclass(slots=True)
+class EpisodeUnderWay:
+    """An episode that is played, as it stands before a turn."""
+
+    played: PlayedRollout
+    answer: Answering
+    """Who answers in it."""
+    observation: list[Message]
+    info: dict[str, Any]
+    seen_return: float = 0.0
+    num_turns: int = 0
+
+
 class StepPlayer:
     """Plays rollouts by stepping an environment for an agent, inside a bridge: any Gymnasium wrapper is stepped as it is."""
 
     def __init__(self, config: StepPlayerConfig, replica: Replica) -> None:
         """Play what is asked for, on this environment."""
         self._config = config
+        self.replica = replica
         self._env, self._seat = replica
+        self.under_way: EpisodeUnderWay | None = None
+        """The episode that is played; None where there is none."""
+
+    async def go_on(self, group: GroupJob, under_way: EpisodeUnderWay, limit: RolloutMeter | None = None) -> PlayedRollout:
+        """Play a rollout to its end whose episode already runs in this player's environment."""
+        self.under_way = under_way
+        return await bridge(self._go_on, group.example, under_way, limit)
+
+    def _go_on(self, example: Example, under_way: EpisodeUnderWay, limit: RolloutMeter | None) -> PlayedRollout:
+        played = self._play_on(under_way, limit)
+        played.route, played.seed = self._config.declared.route(example.example_id), self._config.seed_of(example, played.number)
+        return played
 
     async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
         """Play one rollout, again where what ended it may go away by itself."""
@@ -123,8 +149,22 @@ class StepPlayer:
         answer = config.begin(env)
         episode = cast(BaseEpisode, seat.episode)
         played = PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=0.0, is_scored=not seat.defers_scoring)
+        self.under_way = EpisodeUnderWay(played, answer, observation, info)
+        return self._play_on(self.under_way, limit)
+
+    def _play_on(self, under_way: EpisodeUnderWay, limit: RolloutMeter | None) -> PlayedRollout:
+        """Play an episode to its end, from before a turn."""
+        try:
+            return self._take_turns(under_way, limit)
+        finally:
+            self.under_way = None
+
+    def _take_turns(self, under_way: EpisodeUnderWay, limit: RolloutMeter | None) -> PlayedRollout:
+        config, env, seat = self._config, self._env, self._seat
+        played, answer = under_way.played, under_way.answer
+        observation, info = under_way.observation, under_way.info
         is_over = played.state["is_completed"]
-        seen_return, num_turns = 0.0, 0
+        seen_return, num_turns = under_way.seen_return, under_way.num_turns
         try:
             while not is_over:
                 try:
@@ -154,6 +194,7 @@ class StepPlayer:
                     seen_return += last_reward
                     break
                 played.state = cast(State, seat.state)
+                under_way.observation, under_way.info, under_way.seen_return, under_way.num_turns = observation, info, seen_return, num_turns
             if played.state["reward"] is None or not played.state["is_completed"]:
                 seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
         except BaseException as error:

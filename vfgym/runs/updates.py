@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from vfgym.aio.background import wait
@@ -70,6 +70,8 @@ class PolicyUpdates:
         self._changed = _Signal()
         self._is_paused = self._is_taking = False
         self._num_playing = self._num_asking = self._drops = 0
+        self._num_held = self._num_standing = 0
+        """How many rollouts are held before a turn, and how many callers want all to stand there."""
         self._answers: set[asyncio.Future[Any]] = set()
         """Answers that are awaited, and may be dropped."""
         self._dropped: set[asyncio.Future[Any]] = set()
@@ -170,9 +172,21 @@ class PolicyUpdates:
         self._changed.wake()
 
     async def resumed(self) -> None:
-        """Wait while there is a pause."""
-        while self._is_paused:
+        """Wait while there is a pause, or all have to stand still."""
+        while self._is_paused or self._num_standing:
             await self._changed.wait()
+
+    @contextlib.asynccontextmanager
+    async def standing_still(self) -> AsyncIterator[None]:
+        """Let every rollout that is under way stand before a turn, and none begin. It waits for answers and for what environments do."""
+        self._num_standing += 1
+        try:
+            while self._num_playing > self._num_held:
+                await self._changed.wait()
+            yield
+        finally:
+            self._num_standing -= 1
+            self._changed.wake()
 
     @contextlib.contextmanager
     def playing(self) -> Iterator[None]:
@@ -195,15 +209,58 @@ class PolicyUpdates:
             self._let_pause_end()
 
     def _let_pause_end(self) -> None:
-        if self._is_paused:
+        if self._is_paused or self._num_standing:
             self._changed.wake()
 
     def hold(self, episode: BaseEpisode) -> None:
         """Hold an episode before its next turn while there is a pause, in the code of a `vfgym.aio.bridge`. That takes none of its time."""
-        if self._is_paused and self.on_update != "finish":
+        if self._num_standing or (self._is_paused and self.on_update != "finish"):
             began = time.monotonic()
-            wait(self.resumed())
+            self._num_held += 1
+            self._let_pause_end()
+            try:
+                wait(self._until_turn())
+            finally:
+                self._num_held -= 1
             episode.put_off(time.monotonic() - began)
+
+    async def _until_turn(self) -> None:
+        while self._num_standing or (self._is_paused and self.on_update != "finish"):
+            await self._changed.wait()
+
+    # Going on in another process
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is known of the policy's versions, as plain data."""
+        return {
+            "now": self.check_version(),
+            "version": self._last_version,
+            "replayed": dict(self.replayed),
+            "begun": sorted(self._begun),
+            "delivered": self._num_delivered,
+            "per_update": self._num_per_update,
+            "versions_per_update": self._versions_per_update,
+            "drops": self._drops,
+        }
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise if who answers is of another version than when the state was taken.
+
+        Raises:
+            ConfigurationError: It says which versions these are.
+        """
+        now = self.check_version()
+        if state["now"] != now:
+            raise ConfigurationError(
+                f"this state does not fit: expected a policy of policy_version {state['now']!r}, as it was saved, and who answers has {now!r}:"
+                " load the policy first"
+            )
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with what `state_dict` returned."""
+        self.replayed, self._begun = Counter(state["replayed"]), set(state["begun"])
+        self._num_delivered, self._num_per_update = state["delivered"], state["per_update"]
+        self._versions_per_update, self._last_version, self._drops = state["versions_per_update"], state["version"], state["drops"]
 
     async def unless_dropped(self, awaitable: Awaitable[T]) -> T:
         """Await an answer.
@@ -236,6 +293,14 @@ class PlayedVersions:
         self._first: Any = None
         self.asked: Any = None
         """That which was asked last."""
+
+    def state(self) -> tuple[int | None, Any, Any]:
+        """Return what a rollout that goes on in another process has to know."""
+        return self._drops, self._first, self.asked
+
+    def load_state(self, state: tuple[int | None, Any, Any]) -> None:
+        """Go on with what `state` returned."""
+        self._drops, self._first, self.asked = state
 
     def note_turn(self) -> None:
         """Note that the policy is asked now.

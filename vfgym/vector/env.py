@@ -273,7 +273,7 @@ class ChatVectorEnv(InProcessVectorEnv):
             ConfigurationError: If it is the state of something else; the vector stands as it was.
         """
         self._check_open()
-        check_fits(state, self._describe())
+        check_fits(state, self._describe(), ("episodes", "random", "environments"))
         lucks, spaces = read_value(state["random"], self._members[0].replica)
         self._on_loop(self._units.go_on, state["episodes"], lucks, lambda: load_definitions(self._definitions, state["environments"]))
         for name, numbers in zip(_SPACES, spaces, strict=True):
