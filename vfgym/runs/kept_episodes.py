@@ -403,5 +403,3 @@ def load_definitions(definitions: list[ChatEnv], states: Any) -> None:
         for definition, state in zip(definitions, before, strict=True):
             definition.load_state_dict(state)
         raise
-
-

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import dataclasses
 import logging
 import os
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from vfgym.agents.base import Agent, Answering, EpisodeAgent, per_episode
 from vfgym.agents.loading import as_agent
 from vfgym.agents.model import ModelAgent
 from vfgym.aio.bridge import bridge
+from vfgym.aio.steps import run_async
 from vfgym.calls import is_awaitable, maybe_await
 from vfgym.endings import Ending, ending_of
 from vfgym.envs.chat import ChatEnv
 from vfgym.episode import BaseEpisode
-from vfgym.errors import ConfigurationError, Error, FailureCause
+from vfgym.errors import ConfigurationError, EpisodeNotPicklable, Error, FailureCause
 from vfgym.lifecycle import is_blocking
 from vfgym.limits import RolloutMeter
 from vfgym.messages import Message
@@ -34,13 +36,24 @@ from vfgym.results.samples import group_advantages, group_rewards, last_ids_of, 
 from vfgym.runs import engine
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Seeds
+from vfgym.runs.kept_episodes import (
+    Beginning,
+    check_fits,
+    describe_run,
+    keep_episode,
+    keep_value,
+    load_definitions,
+    open_episode,
+    read_episode,
+    read_value,
+)
 from vfgym.runs.replicas import EnvLike, Replica, Replicas
 from vfgym.runs.retries import seconds_before_retry
 from vfgym.runs.spec import check_integer
-from vfgym.runs.step_player import StepPlayer, StepPlayerConfig, ask_in_time
+from vfgym.runs.step_player import EpisodeUnderWay, StepPlayer, StepPlayerConfig, ask_in_time
 from vfgym.runs.updates import OnUpdate, PlayedVersions, PolicyUpdates, Superseded
 from vfgym.state import State
-from vfgym.tasks import TaskStream
+from vfgym.tasks import TaskStream, as_integer
 from vfgym.wrappers.games.turns import GameTurnsEnv
 
 logger = logging.getLogger(__name__)
@@ -105,9 +118,10 @@ class Group:
 class RolloutStream(AsyncGenerator[Group, None]):
     """The groups of a run, in the order in which they finish: an async generator that can be paused while the policy is updated."""
 
-    def __init__(self, groups: AsyncGenerator[Group, None], updates: PolicyUpdates) -> None:
-        """Give groups that are played as these updates of the policy ask for."""
-        self._groups, self._updates = groups, updates
+    def __init__(self, run: _Run) -> None:
+        """Give the groups of a run."""
+        self._run, self._updates = run, run.updates
+        self._groups = run.play()
 
     @property
     def replayed(self) -> Counter[str]:
@@ -130,6 +144,33 @@ class RolloutStream(AsyncGenerator[Group, None]):
         """Go on, with the policy as it is now. Without a pause this does nothing."""
         self._updates.resume()
 
+    async def state_dict(self) -> dict[str, Any]:
+        """Return where the run stands, as plain data that JSON, `pickle` and ``torch.save`` can write.
+
+        In it is every group that was not delivered: what was played of it, and the episodes that are under way, as they stand before a
+        turn. This waits until all of them stand there, for answers and for what environments do; then they go on. What has been delivered
+        is not in it, nor is the policy.
+
+        Raises:
+            EpisodeNotPicklable: If something cannot be kept; the text says which part, and why.
+            ConfigurationError: If the environment cannot work, or the run is over.
+        """
+        return await self._run.state_dict()
+
+    async def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was called, in this process or another one. Call it before the first group is taken.
+
+        The state is loaded as a pickle is: load none that a stranger may have written.
+
+        Args:
+            state: What `state_dict` of such a run returned: of the same environment and the same arguments, and with a policy of the
+                version that it had then.
+
+        Raises:
+            ConfigurationError: If it is the state of something else, or a group has been taken; the run stands as it was.
+        """
+        await self._run.load_state_dict(state)
+
     async def asend(self, value: None) -> Group:
         """Return the next group."""
         return await self._groups.asend(value)
@@ -141,6 +182,7 @@ class RolloutStream(AsyncGenerator[Group, None]):
     async def aclose(self) -> None:
         """End what is running, and clean up. A second call does nothing."""
         await self._groups.aclose()
+        await self._run.close()
 
 
 def rollout(
@@ -199,84 +241,135 @@ def rollout(
         max_staleness = check_integer("max_staleness", max_staleness, "an integer from 0, or None for any number", least=0)
     check_word("on_update", on_update, get_args(OnUpdate))
     agent = _who_answers(agent_or_client, model)
-    updates = PolicyUpdates(agent, max_staleness, on_update)
-    return RolloutStream(_play(env, agent, updates, split, example_ids, group_size, seed, max_concurrent, replace), updates)
+    ids = (
+        None
+        if example_ids is None
+        else [example_id if (number := as_integer(example_id)) is None else number for example_id in example_ids]
+    )
+    settings = _Settings(split, ids, group_size, seed, max_concurrent, replace, max_staleness, on_update)
+    return RolloutStream(_Run(env, agent, settings))
 
 
-async def _play(
-    env: EnvLike,
-    agent: Agent,
-    updates: PolicyUpdates,
-    split: Literal["train", "eval"],
-    example_ids: Iterable[int] | None,
-    group_size: int,
-    seed: int,
-    max_concurrent: int,
-    replace: int,
-) -> AsyncGenerator[Group, None]:
-    replicas = Replicas()
-    try:
-        definition = await bridge(replicas.open, env, {})
-        declared = FailureRewards(definition, split)
-        examples = await bridge(_examples, definition, split, example_ids, group_size, seed)
-        seeds = Seeds(seed)
-        config = StepPlayerConfig(
-            per_episode(agent),
-            split,
-            lambda example, number: seeds.of(example, 0),
-            declared,
-            policy=agent,
-            members_begin_alike=True,
-        )
-        jobs = _Jobs(examples, group_size)
-        run = _Run(agent, updates, replace, asyncio.Semaphore(max(_AHEAD * max_concurrent, group_size)))
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What a run was asked for."""
 
-        async def new_player() -> _GatedPlayer:
-            if run.idle:
-                return run.idle.pop()
-            return _GatedPlayer(run, config, await bridge(replicas.take, defers_scoring=True))
-
-        num_workers = replicas.limit_workers(max_concurrent)
-        playing = engine.Engine(new_player, in_groups=True)
-        updates.start_taking()
-        while jobs.has_more():
-            async with contextlib.aclosing(playing.finished(jobs, num_workers, most_waiting=_AHEAD * max_concurrent)) as done:
-                async for job in done:
-                    for _ in job.numbers:
-                        run.gate.release()
-                    group = _as_group(job, run.id, declared)
-                    why = run.why_again(group)
-                    if why is not None:
-                        updates.replayed[why] += group_size
-                        updates.give_up(group.index)
-                        jobs.begin_again(job, group.attempt)
-                        continue
-                    updates.stop_taking(group.index)
-                    yield group
-                    del group, job  # its states are let go while the next one is waited for
-                    updates.start_taking()
-    finally:
-        await bridge(replicas.close)
-
-
-@dataclass(slots=True)
-class _Run:
-    """What the workers of a run share."""
-
-    agent: Agent
-    updates: PolicyUpdates
+    split: Literal["train", "eval"]
+    example_ids: list[int] | None
+    group_size: int
+    seed: int
+    max_concurrent: int
     replace: int
-    gate: asyncio.Semaphore
-    """Lets rollouts begin, no more than are taken."""
-    id: str = dataclasses.field(default_factory=lambda: os.urandom(8).hex())
-    idle: list[_GatedPlayer] = dataclasses.field(default_factory=list)
-    """Players that no worker has."""
-    broken: set[tuple[int, int]] = dataclasses.field(default_factory=set)
-    """Rollouts that no replacement could play to their end: the place of their group, and their number."""
-    replaced: Counter[int] = dataclasses.field(default_factory=Counter)
-    """How often a whole group was replaced, by its place."""
+    max_staleness: int | None
+    on_update: OnUpdate
 
-    def why_again(self, group: Group) -> str | None:
+
+class _Run:
+    """A run: its groups, and what its workers share."""
+
+    def __init__(self, env: EnvLike, agent: Agent, settings: _Settings) -> None:
+        """Prepare a run; nothing is made before it is opened."""
+        self._env, self.agent, self._settings = env, agent, settings
+        self.updates = PolicyUpdates(agent, settings.max_staleness, settings.on_update)
+        self.replace = settings.replace
+        self.gate = asyncio.Semaphore(max(_AHEAD * settings.max_concurrent, settings.group_size))
+        """Lets rollouts begin, no more than are taken."""
+        self.id = os.urandom(8).hex()
+        self.idle: list[_GatedPlayer] = []
+        """Players that no worker has."""
+        self._players: list[_GatedPlayer] = []
+        """All players."""
+        self.broken: set[tuple[int, int]] = set()
+        """Rollouts that no replacement could play to their end: the place of their group, and their number."""
+        self._replaced: Counter[int] = Counter()
+        """How often a whole group was replaced, by its place."""
+        self._replicas = Replicas()
+        self._definition: ChatEnv | None = None
+        """The environment; None until the run is opened."""
+        self._has_begun = self._is_over = False
+
+    async def open(self) -> ChatEnv:
+        """Make the environment, unless it is there, and return it.
+
+        Raises:
+            ConfigurationError: If it cannot work, or the run is over.
+        """
+        if self._is_over:
+            raise ConfigurationError("this run is over: call vfgym.rollout again")
+        if self._definition is None:
+            definition: ChatEnv = await bridge(self._replicas.open, self._env, {})
+            settings, seeds = self._settings, Seeds(self._settings.seed)
+            declared = FailureRewards(definition, settings.split)
+            examples = await bridge(_examples, definition, settings)
+            self._config = StepPlayerConfig(
+                per_episode(self.agent),
+                settings.split,
+                lambda example, number: seeds.of(example, 0),
+                declared,
+                policy=self.agent,
+                members_begin_alike=True,
+            )
+            self._jobs = _Jobs(examples, settings.group_size)
+            self._definition = definition
+        return self._definition
+
+    async def close(self) -> None:
+        """Close what was made. A second call does nothing."""
+        self._is_over = True
+        await bridge(self._replicas.close)
+
+    async def _new_player(self) -> _GatedPlayer:
+        if self.idle:
+            return self.idle.pop()
+        player = _GatedPlayer(self, self._config, await bridge(self._replicas.take, defers_scoring=True))
+        self._players.append(player)
+        return player
+
+    async def play(self) -> AsyncGenerator[Group, None]:
+        """Give the groups as they finish."""
+        try:
+            await self.open()
+            self._has_begun = True
+            jobs, updates, most = self._jobs, self.updates, _AHEAD * self._settings.max_concurrent
+            num_workers = self._replicas.limit_workers(self._settings.max_concurrent)
+            playing = engine.Engine(self._new_player, in_groups=True)
+            updates.start_taking()
+            while jobs.finished:
+                group = self._delivered(jobs.finished.popleft())
+                if group is not None:
+                    yield group
+                    del group
+                    updates.start_taking()
+            while jobs.has_more():
+                async with contextlib.aclosing(playing.finished(jobs, num_workers, most_waiting=most)) as done:
+                    async for job in done:
+                        for _ in job.numbers:
+                            self.gate.release()
+                        group = self._delivered(job)
+                        if group is not None:
+                            yield group
+                            del group, job  # its states are let go while the next one is waited for
+                            updates.start_taking()
+        finally:
+            await self.close()
+
+    def _delivered(self, job: engine.GroupJob) -> Group | None:
+        """Return a group that is done, if it can be given; else it begins again."""
+        group = _as_group(job, self.id, self._config.declared)
+        why = self._why_again(group)
+        attempts = group.attempt
+        known = self._jobs.under_way.pop(group.index, None)
+        if known is not None:
+            known.rollouts.clear()  # a worker may still hold the group, and its states are to be let go
+        if why is not None:
+            self.updates.replayed[why] += len(attempts)
+            self.updates.give_up(group.index)
+            self._jobs.begin_again(job, attempts)
+            return None
+        self.updates.stop_taking(group.index)
+        return group
+
+    def _why_again(self, group: Group) -> str | None:
         """Return why a group that is done has to begin again (it is stale, or a reward function failed); None where it can be given."""
         place = group.index
         unscored = [
@@ -287,19 +380,81 @@ class _Run:
         self.broken -= {(place, number) for number in range(len(group.states))}
         if self.updates.is_stale(state["trajectory"] for state in group.states):
             return "stale"
-        if unscored and self.replaced[place] < self.replace:
-            self.replaced[place] += 1
+        if unscored and self._replaced[place] < self.replace:
+            self._replaced[place] += 1
             return unscored[0]
-        del self.replaced[place]
+        del self._replaced[place]
         return None
+
+    # Going on in another process
+
+    async def _describe(self) -> tuple[Replica, dict[str, Any]]:
+        """Return an environment of the run, and what states of the run are of."""
+        definition = await self.open()
+        if not self._players:
+            self.idle.append(await self._new_player())
+        replica = self._players[0].replica
+        num_tasks = len(definition.tasks_of(self._settings.split))
+        return replica, describe_run("vfgym.rollout", replica, num_tasks=num_tasks, **dataclasses.asdict(self._settings))
+
+    async def state_dict(self) -> dict[str, Any]:
+        """See `RolloutStream.state_dict`."""
+        await self.open()
+        async with self.updates.standing_still():
+            replica, of = await self._describe()
+            jobs = sorted(self._jobs.under_way.values(), key=lambda job: job.example.place)
+            return {
+                "of": of,
+                "run": self.id,
+                "place": self._jobs.place,
+                "policy": self.updates.state_dict(),
+                "broken": sorted(map(list, self.broken)),
+                "replaced": sorted(map(list, self._replaced.items())),
+                "groups": [await job.keep(replica, self.agent) for job in jobs],
+                "again": [[job.example.place, job.example.example_id, job.example.rows, job.attempts] for job in self._jobs.again],
+                "environments": self._states_of_environments(),
+            }
+
+    def _states_of_environments(self) -> list[dict[str, Any]]:
+        definitions = [*{id(player.replica.seat.definition): player.replica.seat.definition for player in self._players}.values()]
+        states = [definition.state_dict() for definition in definitions]
+        if any(states[1:]):
+            raise EpisodeNotPicklable(
+                f"{type(definitions[0]).__name__} cannot be kept: each of {len(states)} environments, which a function made, has learned on its"
+                " own: give one environment, which is played on forks"
+            )
+        return states[:1]
+
+    async def load_state_dict(self, state: Any) -> None:
+        """See `RolloutStream.load_state_dict`."""
+        definition = await self.open()
+        if self._has_begun:
+            raise ConfigurationError("a state is loaded before the first group is taken: call vfgym.rollout again, and load it then")
+        replica, of = await self._describe()
+        check_fits(state, of, ("run", "place", "policy", "broken", "replaced", "groups", "again", "environments"))
+        self.updates.check_state(state["policy"])
+        size = self._settings.group_size
+        restored = [_Job.restore(kept, size, replica, self.agent) for kept in state["groups"]]
+        load_definitions([definition], state["environments"])
+        self._jobs.go_on(state["place"], restored, [_Job.of(*each, num=size) for each in state["again"]])
+        self.updates.load_state_dict(state["policy"])
+        self.id = state["run"]
+        self.broken, self._replaced = set(map(tuple, state["broken"])), Counter(dict(state["replaced"]))
 
 
 class _Jobs:
-    """The groups to be played: those that have to begin again, and then those of further examples. More may come after the last."""
+    """The groups to be played: those that have to begin again or to go on, and then those of further examples. More may come later."""
 
     def __init__(self, examples: Iterator[Example], group_size: int) -> None:
         self._examples, self._numbers = examples, range(group_size)
-        self._again: deque[_Job] = deque()
+        self.place = 0
+        """The place of the next further example."""
+        self.again: deque[_Job] = deque()
+        """Groups that nobody has begun, or that have to begin again."""
+        self.under_way: dict[int, _Job] = {}
+        """The groups that were begun and not delivered, by their places."""
+        self.finished: deque[engine.GroupJob] = deque()
+        """Groups that were done and not delivered when the state was taken with which this run began."""
         self._is_new = True
 
     def __iter__(self) -> Iterator[engine.GroupJob]:
@@ -307,15 +462,45 @@ class _Jobs:
 
     def __next__(self) -> engine.GroupJob:
         self._is_new = False
-        return self._again.popleft() if self._again else _Job(next(self._examples), self._numbers)
+        if self.again:
+            job = self.again.popleft()
+        else:
+            job = _Job(next(self._examples), self._numbers)
+            self.place += 1
+        self.under_way[job.example.place] = job
+        return job
 
     def begin_again(self, job: engine.GroupJob, attempts: list[int]) -> None:
         """Let a group that was played begin again, after so many attempts at each of its rollouts."""
-        self._again.append(_Job(job.example, job.numbers, attempts=attempts))
+        self.again.append(_Job(job.example, job.numbers, attempts=attempts))
 
     def has_more(self) -> bool:
         """Say whether a group is to be played that nobody has begun: none have, or some came back after the last."""
-        return self._is_new or bool(self._again)
+        return self._is_new or bool(self.again)
+
+    def go_on(self, place: int, restored: list[_Job], again: list[_Job]) -> None:
+        """Go on with groups that were kept."""
+        for _ in range(place):  # what was drawn before
+            next(self._examples, None)
+        self.place = place
+        self.finished = deque(job.as_done() for job in restored if job.is_done)
+        self.again = deque([*(job for job in restored if not job.is_done), *again])
+        self.under_way = {job.example.place: job for job in restored}
+
+
+@dataclass(slots=True)
+class _Rollout:
+    """What is known of one rollout of a group that was not delivered."""
+
+    attempt: int = 0
+    """Which attempt it is at; 0 before the first."""
+    replaced: int = 0
+    player: _GatedPlayer | None = None
+    """Who plays it, or has."""
+    kept: Any = None
+    """The episode to go on with, as plain data."""
+    played: engine.PlayedRollout | None = None
+    """What was played, once it is at its end."""
 
 
 @dataclass(slots=True)
@@ -324,45 +509,143 @@ class _Job(engine.GroupJob):
 
     attempts: list[int] = dataclasses.field(default_factory=list)
     """How many attempts at each of its rollouts there were before; empty for none."""
+    rollouts: dict[int, _Rollout] = dataclasses.field(default_factory=dict)
+    """Those that have begun, by their numbers."""
+
+    @classmethod
+    def of(cls, place: int, example_id: int, position: Any, attempts: list[int], *, num: int) -> _Job:
+        """Return a group of so many rollouts."""
+        return cls(Example(example_id, position, num, place), range(num), attempts=list(attempts))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all were played, and scored where they can be."""
+        played = [rollout.played for rollout in self.rollouts.values()]
+        return len(played) == len(self.numbers) and all(
+            each is not None and (each.is_scored or each.failure is not None) for each in played
+        )
+
+    def as_done(self) -> engine.GroupJob:
+        """Return it with what was played."""
+        played = [rollout.played for _, rollout in sorted(self.rollouts.items()) if rollout.played is not None]
+        return engine.GroupJob(self.example, self.numbers, played)
+
+    def take(self, number: int) -> _Rollout:
+        """Return a rollout, which may have begun before."""
+        if number not in self.rollouts:
+            self.rollouts[number] = _Rollout(self.attempts[number] if self.attempts else 0)
+        return self.rollouts[number]
+
+    async def keep(self, replica: Replica, agent: Agent) -> dict[str, Any]:
+        """Return what is known of it as plain data."""
+        example = self.example
+        kept = []
+        for number, rollout in sorted(self.rollouts.items()):
+            what = f"rollout {number} of group {example.place}"
+            data: Any = {"number": number, "attempt": rollout.attempt, "replaced": rollout.replaced, "played": None}
+            if rollout.played is not None:
+                own = replica if rollout.player is None else rollout.player.replica
+                data["played"] = keep_value(_without_session(rollout.played), what, own, agent)
+            else:
+                data["episode"] = rollout.kept if rollout.player is None else await rollout.player.keep(what)
+            kept.append(data)
+        return {"group": [example.place, example.example_id, example.rows, self.attempts], "rollouts": kept}
+
+    @classmethod
+    def restore(cls, kept: Any, num: int, replica: Replica, agent: Agent) -> _Job:
+        """Return a group that was kept.
+
+        Raises:
+            ConfigurationError: If it is damaged, or of another environment.
+        """
+        job = cls.of(*kept["group"], num=num)
+        for data in kept["rollouts"]:
+            rollout = _Rollout(data["attempt"], data["replaced"], kept=data.get("episode"))
+            if data["played"] is not None:
+                rollout.played = read_value(data["played"], replica, agent)
+            elif rollout.kept is not None:
+                read_episode(rollout.kept, replica, agent)
+            job.rollouts[data["number"]] = rollout
+        return job
+
+
+def _without_session(played: engine.PlayedRollout) -> engine.PlayedRollout:
+    """Return what was played without the game, in which the next episode runs already."""
+    state = copy.copy(played.state)
+    state.session = None
+    return dataclasses.replace(played, state=state)
 
 
 class _GatedPlayer:
     """Begins no rollout before the gate lets it, so that no more begin than are taken, and plays again what was broken or given up."""
 
     def __init__(self, run: _Run, config: StepPlayerConfig, replica: Replica) -> None:
-        self._run, self._updates = run, run.updates
+        self._run, self._updates, self._config, self.replica = run, run.updates, config, replica
         self._player = StepPlayer(dataclasses.replace(config, ask=self._ask, asked_version=lambda: self._versions.asked), replica)
         self._versions = PlayedVersions(run.updates)
 
     async def play(self, group: engine.GroupJob, number: int, limit: RolloutMeter | None = None) -> engine.PlayedRollout:
         """Play a rollout, to an end that says something of the policy if replacing it helps."""
+        rollout = cast(_Job, group).take(number)
+        await self._updates.begin(group.example.place)
+        await self._run.gate.acquire()
+        rollout.player = self
+        if rollout.played is None:
+            rollout.played = await self._play(group, number, rollout, limit)
+        return rollout.played
+
+    async def _play(self, group: engine.GroupJob, number: int, rollout: _Rollout, limit: RolloutMeter | None) -> engine.PlayedRollout:
         updates, run = self._updates, self._run
-        await updates.begin(group.example.place)
-        await run.gate.acquire()
-        attempt = group.attempts[number] if isinstance(group, _Job) and group.attempts else 0
-        replaced = 0
         while True:
             await updates.resumed()
             self._versions = PlayedVersions(updates)
-            attempt += 1
             with updates.playing():
-                played = await self._player.play(group, number, limit)
+                if rollout.kept is None:
+                    rollout.attempt += 1
+                    played = await self._player.play(group, number, limit)
+                else:
+                    played = await self._go_on(group, number, rollout, limit)
             if isinstance(played.state.get("error"), Superseded):
                 updates.replayed["updated"] += 1
                 continue
             if not is_dropped(played.state, "drop"):
                 break
-            if replaced == run.replace:
+            if rollout.replaced == run.replace:
                 run.broken.add((group.example.place, number))
                 break
             updates.replayed[str(ending_of(played.state).cause)] += 1
-            if replaced:  # what failed once may be in order at once
-                await asyncio.sleep(seconds_before_retry(replaced - 1))
-            replaced += 1
-        played.state["attempt"] = attempt
+            rollout.replaced += 1
+            if rollout.replaced > 1:  # what failed once may be in order at once
+                await asyncio.sleep(seconds_before_retry(rollout.replaced - 2))
+        played.state["attempt"] = rollout.attempt
         if ending_of(played.state) is Ending.TRUNCATED:
-            await _note_last(played, run.agent)
+            with updates.playing():
+                await _note_last(played, run.agent)
         return played
+
+    async def _go_on(self, group: engine.GroupJob, number: int, rollout: _Rollout, limit: RolloutMeter | None) -> engine.PlayedRollout:
+        """Play a rollout to its end whose episode was kept."""
+        opened = await run_async(open_episode(rollout.kept, self.replica, self._run.agent))
+        await run_async(opened.take())
+        rollout.kept = None
+        versions, answer, observation, info, seen_return, num_turns = opened.beside
+        self._versions.load_state(versions)
+        episode = cast(BaseEpisode, self.replica.seat.episode)
+        played = engine.PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=seen_return)
+        return await self._player.go_on(group, EpisodeUnderWay(played, answer, observation, info, seen_return, num_turns), limit)
+
+    async def keep(self, what: str) -> dict[str, Any] | None:
+        """Return the episode that is played as plain data; None where there is none at the moment."""
+        now, seat = self._player.under_way, self.replica.seat
+        if now is None:
+            return None
+        beside = self._versions.state(), now.answer, now.observation, now.info, now.seen_return, now.num_turns
+        state = cast(State, seat.state)
+        beginning = None
+        if not seat.definition.can_go_back:
+            example = Example(state["example_id"], 0, 1)
+            beginning = Beginning(seat.np_random_seed, {"example_id": example.example_id, "split": self._config.split})
+        return await run_async(keep_episode(what, self.replica, beside, beginning, self._run.agent))
 
     async def close(self) -> None:
         """Leave the environment to the next worker."""
@@ -398,10 +681,9 @@ def _who_answers(agent_or_client: Any, model: str) -> Agent:
     return ModelAgent(agent_or_client, model)
 
 
-def _examples(
-    definition: ChatEnv, split: Literal["train", "eval"], example_ids: Iterable[int] | None, group_size: int, seed: int
-) -> Iterator[Example]:
+def _examples(definition: ChatEnv, settings: _Settings) -> Iterator[Example]:
     """Return the examples in the order in which their groups begin, each with its place in that order."""
+    split, example_ids, group_size, seed = settings.split, settings.example_ids, settings.group_size, settings.seed
     tasks = definition.tasks_of(split)
     if example_ids is not None:
         positions: Iterator[int] = iter([tasks.index_of(example_id) for example_id in example_ids])

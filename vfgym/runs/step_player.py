@@ -194,7 +194,12 @@ class StepPlayer:
                     seen_return += last_reward
                     break
                 played.state = cast(State, seat.state)
-                under_way.observation, under_way.info, under_way.seen_return, under_way.num_turns = observation, info, seen_return, num_turns
+                under_way.observation, under_way.info, under_way.seen_return, under_way.num_turns = (
+                    observation,
+                    info,
+                    seen_return,
+                    num_turns,
+                )
             if played.state["reward"] is None or not played.state["is_completed"]:
                 seat.truncate()  # a wrapper ended the episode, or it was over before the first turn
         except BaseException as error:

@@ -16,7 +16,6 @@ from vfgym.vector.groups import TaskGroup
 from vfgym.vector.members import VectorMember
 from vfgym.vector.running import Running
 
-
 _NOT_BEGUN, _OVER = "no episode has begun", "its episode is over"
 
 
