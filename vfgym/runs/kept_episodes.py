@@ -1,8 +1,8 @@
 """Running episodes as plain data, with which another process goes on: what states of vectors and of `rollout` are made of.
 
-An episode is kept as a snapshot (see `vfgym.envs.going_back`). Where a game's copy would be a new game, what is kept is how the episode
-began and what was answered: it is played again. So are all other things that can't be kept named, before anything is written: an episode that
-can neither be copied nor played again, a live object, a closure.
+An episode is kept as a snapshot (see `vfgym.envs.going_back`). Where a copy of its game would be a new game, what is kept is how it began
+and what was answered, and it is played again. What can't be kept (a live object, a closure, an episode that can neither be copied nor
+played again) is an error that names it.
 
 Pickles stand in the data as text. They hold names in place of what an environment shares, and so fit an environment that was made alike.
 """
@@ -29,6 +29,7 @@ from vfgym.episode import BaseEpisode
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.messages import Message, Response
 from vfgym.runs.replicas import Replica
+from vfgym.state import State
 from vfgym.wrappers.games.session import GameSessionEnv
 
 _SMALL = (NoneType, bool, int, float, complex, str, bytes, type, tuple)
@@ -53,8 +54,9 @@ class _Kept:
 
     how: Any
     """A `Snapshot`, a `_Played`, or a `Luck` where no episode has begun."""
-    wrappers: list[dict[str, Any]]
-    beside: Any
+    wrappers: list[tuple[str, dict[str, Any]]]
+    """The names and the attributes of the wrappers around it."""
+    beside: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ class _Played:
 
     beginning: Beginning
     responses: list[Response]
+    versions: list[Any]
+    """Which version of the policy gave each of them."""
     is_over: bool
     conversation: list[Message]
     """What it comes to."""
@@ -150,8 +154,10 @@ def _names(replica: Replica, agent: Any) -> dict[str, Any]:
         names[f"wrapper {number}"] = wrapper
         arguments = getattr(wrapper, "_saved_kwargs", {})
         names |= {f"wrapper {number}.{name}": value for name, value in arguments.items() if not isinstance(value, _SMALL)}
-    for split, stream in seat._streams.items():
-        names[f"tasks.{split}"] = stream.tasks
+    for split in ("train", "eval"):
+        if seat.definition.has_tasks(split):
+            names[f"tasks.{split}"] = seat.definition.tasks_of(split)
+    names |= {f"tasks.{split}": stream.tasks for split, stream in seat._streams.items()}
     return {**names, **seat.definition.shared_parts()}
 
 
@@ -195,6 +201,11 @@ def _culprit(value: Any, names: Mapping[str, Any], error: Exception) -> tuple[st
 
 
 def _parts_of(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, _Kept):
+        around = [(f"the wrapper {name}, whose attribute ", _Named(attributes)) for name, attributes in value.wrappers]
+        return [("its episode", value.how), *around, *value.beside.items()]
+    if isinstance(value, _Named):
+        return list(value.items())
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", item) for key, item in value.items()]
     if isinstance(value, list | tuple):
@@ -203,6 +214,10 @@ def _parts_of(value: Any) -> list[tuple[str, Any]]:
         return [(f".{name}", item) for name, item in getattr(value, "__dict__", {}).items()] if not isinstance(value, type) else []
     slots = {name: getattr(value, name) for cls in type(value).__mro__ for name in _slots(cls) if hasattr(value, name)}
     return [(f".{name}", item) for name, item in {**slots, **getattr(value, "__dict__", {})}.items()]
+
+
+class _Named(dict[str, Any]):
+    """Attributes, which are told by their names alone."""
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -229,13 +244,15 @@ def read_value(text: Any, replica: Replica, agent: Any = None) -> Any:
 # Episodes
 
 
-def keep_episode(what: str, replica: Replica, beside: Any, beginning: Beginning | None = None, agent: Any = None) -> Steps[dict[str, Any]]:
+def keep_episode(
+    what: str, replica: Replica, beside: Mapping[str, Any], beginning: Beginning | None = None, agent: Any = None
+) -> Steps[dict[str, Any]]:
     """Return the episode of a player as plain data.
 
     Args:
         what: What it is, for the error's text.
         replica: The player's environment.
-        beside: What the player knows besides, which is kept too.
+        beside: What the player knows besides, by its name in errors; it is kept too.
         beginning: How the episode began, where it may have to be played again.
         agent: Who answers.
 
@@ -253,7 +270,7 @@ def keep_episode(what: str, replica: Replica, beside: Any, beginning: Beginning 
             raise EpisodeNotPicklable(f"{what} cannot be kept: {error}") from error
     else:
         how = _how_to_play_again(what, episode, beginning)
-    wrappers = [_own_attributes(wrapper) for wrapper in wrappers_of(replica)]
+    wrappers = [(type(wrapper).__name__, _own_attributes(wrapper)) for wrapper in wrappers_of(replica)]
     names = {"Snapshot": "snapshot", "_Played": "played again", "Luck": "not begun"}
     data = keep_value(_Kept(how, wrappers, beside), what, replica, agent)
     return {"how": names[type(how).__name__], "turns": _num_turns(episode), "data": data}
@@ -277,7 +294,8 @@ def _how_to_play_again(what: str, episode: BaseEpisode, beginning: Beginning) ->
         )
     state = episode.state
     responses = [step["response"] for step in state["trajectory"]]
-    return _Played(beginning, responses, episode.is_over, episode.conversation())
+    versions = [step["extras"].get("policy_version") for step in state["trajectory"]]
+    return _Played(beginning, responses, versions, episode.is_over, episode.conversation())
 
 
 def _own_attributes(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> dict[str, Any]:
@@ -291,8 +309,8 @@ class OpenedEpisode:
     replica: Replica
     seat: EpisodeSeat
     """Where it is until somebody takes it."""
-    wrappers: list[dict[str, Any]]
-    beside: Any
+    wrappers: list[tuple[str, dict[str, Any]]]
+    beside: Mapping[str, Any]
     """What the player knew besides."""
 
     def give_up(self) -> Steps[None]:
@@ -302,7 +320,7 @@ class OpenedEpisode:
     def take(self) -> Steps[None]:
         """Let the player go on with it."""
         yield from self.replica.seat.take_over(self.seat)
-        for wrapper, attributes in zip(wrappers_of(self.replica), self.wrappers, strict=True):
+        for wrapper, (_, attributes) in zip(wrappers_of(self.replica), self.wrappers, strict=True):
             vars(wrapper).update(attributes)
 
 
@@ -342,18 +360,20 @@ def open_episode(kept: Any, replica: Replica, agent: Any = None) -> Steps[Opened
 
 def _play_again(seat: EpisodeSeat, played: _Played) -> Steps[None]:
     beginning = played.beginning
-    if beginning.luck is not None:
-        seat.set_luck(beginning.luck)
     if beginning.game_numbers is not None and beginning.seed is None:
         yield from seat.reset_steps(0, None)  # opens the game
-        seat.set_luck(beginning.luck) if beginning.luck is not None else None
-        seat.state.session.game.unwrapped.np_random = beginning.game_numbers  # type: ignore[union-attr]
+        cast(State, seat.state).session.game.unwrapped.np_random = beginning.game_numbers
+    if beginning.luck is not None:
+        seat.set_luck(beginning.luck)
     yield from seat.reset_steps(beginning.seed, beginning.options)
     for response in played.responses:
         if seat.episode is None or seat.episode.is_over:
             break
         yield from seat.step_steps(response)
     episode = seat.episode
+    for step, version in zip(cast(State, seat.state)["trajectory"], played.versions, strict=False):
+        if version is not None:
+            step["extras"]["policy_version"] = version
     if played.is_over and episode is not None and not episode.is_over:
         yield from seat.truncate_steps()
     if episode is None or episode.conversation() != played.conversation:

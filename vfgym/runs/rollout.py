@@ -420,8 +420,8 @@ class _Run:
         states = [definition.state_dict() for definition in definitions]
         if any(states[1:]):
             raise EpisodeNotPicklable(
-                f"{type(definitions[0]).__name__} cannot be kept: each of {len(states)} environments, which a function made, has learned on its"
-                " own: give one environment, which is played on forks"
+                f"{type(definitions[0]).__name__} cannot be kept: each of the {len(states)} environments that a function made has learned"
+                " on its own: give one environment, which is played on forks"
             )
         return states[:1]
 
@@ -628,7 +628,7 @@ class _GatedPlayer:
         opened = await run_async(open_episode(rollout.kept, self.replica, self._run.agent))
         await run_async(opened.take())
         rollout.kept = None
-        versions, answer, observation, info, seen_return, num_turns = opened.beside
+        answer, versions, observation, info, (seen_return, num_turns) = opened.beside.values()
         self._versions.load_state(versions)
         episode = cast(BaseEpisode, self.replica.seat.episode)
         played = engine.PlayedRollout(number, cast(ChatEnv, episode.definition), episode.state, seen_return=seen_return)
@@ -639,7 +639,13 @@ class _GatedPlayer:
         now, seat = self._player.under_way, self.replica.seat
         if now is None:
             return None
-        beside = self._versions.state(), now.answer, now.observation, now.info, now.seen_return, now.num_turns
+        beside = {
+            "who answers": now.answer,
+            "the versions of the policy": self._versions.state(),
+            "the observation": now.observation,
+            "info": now.info,
+            "what was earned": (now.seen_return, now.num_turns),
+        }
         state = cast(State, seat.state)
         beginning = None
         if not seat.definition.can_go_back:

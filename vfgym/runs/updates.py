@@ -252,8 +252,8 @@ class PolicyUpdates:
         now = self.check_version()
         if state["now"] != now:
             raise ConfigurationError(
-                f"this state does not fit: expected a policy of policy_version {state['now']!r}, as it was saved, and who answers has {now!r}:"
-                " load the policy first"
+                f"this state does not fit: expected a policy of policy_version {state['now']!r}, as it was saved, and who answers has"
+                f" {now!r}: load the policy first"
             )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -242,8 +242,8 @@ class ChatVectorEnv(InProcessVectorEnv):
         """Return where all episodes stand, as plain data that JSON, `pickle` and ``torch.save`` can write.
 
         In it are the episodes with their games, the random numbers, the streams of tasks, what every environment returned last, the
-        wrappers, the random numbers of the spaces, and what environments themselves have learned (`ChatEnv.state_dict`). What is yours, such
-        as a policy, is not.
+        wrappers, the random numbers of the spaces, and what environments themselves have learned (`ChatEnv.state_dict`). What is yours,
+        such as a policy, is not.
 
         Raises:
             EpisodeNotPicklable: If something cannot be kept; the text says which part, and why.

@@ -76,7 +76,7 @@ class VectorMember:
 
     def keep(self, what: str) -> Steps[dict[str, Any]]:
         """Return its episode, and what it returned last, as plain data (see `keep_episode`)."""
-        beside = tuple(self.last), self.is_over, self._beginning
+        beside = {"what it returned last": tuple(self.last), "is over": self.is_over, "how it began": self._beginning}
         return (yield from keep_episode(what, self.replica, beside, self._beginning))
 
     def open(self, kept: Any) -> Steps[OpenedEpisode]:
@@ -86,7 +86,7 @@ class VectorMember:
     def go_on(self, opened: OpenedEpisode) -> Steps[None]:
         """Go on with an episode that was kept."""
         yield from opened.take()
-        last, self.is_over, self._beginning = opened.beside
+        last, self.is_over, self._beginning = opened.beside.values()
         self.last = Outcome(*last)
 
     def observe_again(self) -> Any:
