@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import importlib.metadata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import NoneType
@@ -19,7 +20,6 @@ from typing import Any, cast
 import gymnasium as gym
 import numpy as np
 
-import vfgym
 from vfgym.aio.steps import Steps
 from vfgym.envs.chat import ChatEnv
 from vfgym.envs.going_back import find_shared, write_value
@@ -90,7 +90,7 @@ def describe_run(kind: str, replica: Replica, **settings: Any) -> dict[str, Any]
     identity = replica.seat.definition.identity
     return {
         "kind": kind,
-        "version": vfgym.__version__,
+        "version": importlib.metadata.version("vfgym"),
         "environment": [*identity],
         "wrappers": [type(wrapper).__name__ for wrapper in wrappers_of(replica)],
         **settings,
