@@ -37,7 +37,7 @@ _SMALL = (NoneType, bool, int, float, complex, str, bytes, type, tuple)
 
 
 @dataclass(slots=True)
-class Beginning:
+class EpisodeStart:
     """How an episode began, so that it can be played again."""
 
     seed: int | None
@@ -63,7 +63,7 @@ class _Kept:
 class _Played:
     """What an episode that is played again is made of."""
 
-    beginning: Beginning
+    beginning: EpisodeStart
     responses: list[Response]
     versions: list[Any]
     """Which version of the policy gave each of them."""
@@ -72,14 +72,14 @@ class _Played:
     """What it comes to."""
 
 
-def note_beginning(seat: EpisodeSeat, seed: int | None, options: Mapping[str, Any] | None) -> Beginning | None:
+def note_beginning(seat: EpisodeSeat, seed: int | None, options: Mapping[str, Any] | None) -> EpisodeStart | None:
     """Return how the episode that a seat is about to begin does so; None where it need not be known, as snapshots can be taken of it."""
     if seat.definition.can_go_back:
         return None
     session = None if seat.state is None else seat.state.session
     game = getattr(getattr(session, "game", None), "unwrapped", None)
     numbers = getattr(game, "_np_random", None)
-    return Beginning(seed, options, seat.copy_luck(), copy.deepcopy(numbers))
+    return EpisodeStart(seed, options, seat.copy_luck(), copy.deepcopy(numbers))
 
 
 # Fitting
@@ -245,7 +245,7 @@ def read_value(text: Any, replica: Replica, agent: Any = None) -> Any:
 
 
 def keep_episode(
-    what: str, replica: Replica, beside: Mapping[str, Any], beginning: Beginning | None = None, agent: Any = None
+    what: str, replica: Replica, beside: Mapping[str, Any], beginning: EpisodeStart | None = None, agent: Any = None
 ) -> Steps[dict[str, Any]]:
     """Return the episode of a player as plain data.
 
@@ -280,7 +280,7 @@ def _num_turns(episode: BaseEpisode | None) -> int:
     return 0 if episode is None else len(episode.state.get("trajectory") or ())
 
 
-def _how_to_play_again(what: str, episode: BaseEpisode, beginning: Beginning) -> _Played:
+def _how_to_play_again(what: str, episode: BaseEpisode, beginning: EpisodeStart) -> _Played:
     if not isinstance(episode.definition, GameSessionEnv):
         name = type(episode.definition).__name__
         raise EpisodeNotPicklable(

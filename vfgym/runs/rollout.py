@@ -37,7 +37,7 @@ from vfgym.runs import engine
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example, Seeds
 from vfgym.runs.kept_episodes import (
-    Beginning,
+    EpisodeStart,
     check_fits,
     describe_run,
     keep_episode,
@@ -650,7 +650,7 @@ class _GatedPlayer:
         beginning = None
         if not seat.definition.can_go_back:
             example = Example(state["example_id"], 0, 1)
-            beginning = Beginning(seat.np_random_seed, {"example_id": example.example_id, "split": self._config.split})
+            beginning = EpisodeStart(seat.np_random_seed, {"example_id": example.example_id, "split": self._config.split})
         return await run_async(keep_episode(what, self.replica, beside, beginning, self._run.agent))
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from vfgym.aio.steps import Steps
 from vfgym.episode import Outcome
-from vfgym.runs.kept_episodes import Beginning, OpenedEpisode, keep_episode, note_beginning, open_episode
+from vfgym.runs.kept_episodes import EpisodeStart, OpenedEpisode, keep_episode, note_beginning, open_episode
 from vfgym.runs.replicas import Replica
 
 
@@ -42,7 +42,7 @@ class VectorMember:
         """Whether its episode has ended, and the next one has not begun."""
         self._bare = replica.seat if self.env is replica.seat else None
         self.replica = Replica(self.env, replica.seat)
-        self._beginning: Beginning | None = None
+        self._beginning: EpisodeStart | None = None
 
     @property
     def is_bare(self) -> bool:
