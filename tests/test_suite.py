@@ -48,11 +48,24 @@ def test_is_quick():
 def run_pytest(cases: Path, code: str, *options: str, **environment: str) -> tuple[int, str]:
     """Run tests of a file of its own in a fresh process."""
     (cases / "test_cases.py").write_text(code)
-    command = [sys.executable, "-m", "pytest", "test_cases.py", "-c", "/dev/null", "--rootdir", str(cases), "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "test_cases.py",
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        str(cases),
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "pytest_timeout",
+    ]
     done = subprocess.run(
         [*command, *options],
         cwd=cases,
-        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
     )
@@ -61,7 +74,9 @@ def run_pytest(cases: Path, code: str, *options: str, **environment: str) -> tup
 
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a mutex of glibc or musl")
 def test_a_case_that_hangs_fails_by_its_name_and_the_others_go_on(tmp_path: Path) -> None:
-    code, output = run_pytest(tmp_path, HANGS, "-n1", "-o", "faulthandler_timeout=4", "-o", "faulthandler_exit_on_timeout=true")
+    code, output = run_pytest(
+        tmp_path, HANGS, "-p", "xdist", "-n1", "-o", "faulthandler_timeout=4", "-o", "faulthandler_exit_on_timeout=true"
+    )
     assert code == 1, output
     assert "FAILED test_cases.py::test_waits - Failed: Timeout (>1.0s)" in output
     assert "crashed while running 'test_cases.py::test_takes_what_is_raised_for_an_error_of_its_own'" in output
@@ -109,7 +124,7 @@ def test_what_holds_for_every_test_although_the_run_was_started_with_ctrl_c_igno
     """
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        code, output = run_pytest(tmp_path, CASES, "-n1", "-p", "tests.conftest", VFGYM_TEST_SEED="7")
+        code, output = run_pytest(tmp_path, CASES, "-p", "xdist", "-n1", "-p", "tests.conftest", VFGYM_TEST_SEED="7")
     finally:
         signal.signal(signal.SIGINT, before)
     assert code == 1, output

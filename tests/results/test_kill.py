@@ -18,7 +18,7 @@ from vfgym.results import load_results
 
 SECONDS = 240.0
 """How long a run may hang before its test fails."""
-NUM_EXAMPLES, ROLLOUTS = 150, 2
+ROLLOUTS = 2
 
 RUN = """
 import asyncio, os, sys
@@ -46,15 +46,15 @@ async def agent(observation, info):
     return f"answer to {observation[-1].content}"
 
 rubric = vfgym.Rubric([length, share] if sys.argv[3] == "groups" else [length])
-env = Talk(dataset=[{"question": f"topic {i}", "info": {"i": i}} for i in range(150)], max_turns=3, rubric=rubric)
+env = Talk(dataset=[{"question": f"topic {i}", "info": {"i": i}} for i in range(int(sys.argv[4]))], max_turns=3, rubric=rubric)
 vfgym.evaluate(env, agent, rollouts_per_example=2, max_concurrent=8, results_path=sys.argv[1], resume=True, seed=3,
                state_columns=["trajectory"], progress=False)
 print("done")
 """
 
 
-def begin(path: Path, calls: Path, scoring: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", RUN, str(path), str(calls), scoring]
+def begin(path: Path, calls: Path, scoring: str, num_examples: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN, str(path), str(calls), scoring, str(num_examples)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -80,36 +80,37 @@ def lines_in(file: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kills", "scoring"), [(2, "groups"), *(pytest.param(40, each, marks=pytest.mark.exhaustive) for each in ("alone", "groups"))]
+    ("kills", "num_examples", "scoring"),
+    [(2, 50, "groups"), *(pytest.param(40, 150, each, marks=pytest.mark.exhaustive) for each in ("alone", "groups"))],
 )
-def test_a_killed_run_resumes_to_the_same_results(tmp_path: Path, kills: int, scoring: str) -> None:
+def test_a_killed_run_resumes_to_the_same_results(tmp_path: Path, kills: int, num_examples: int, scoring: str) -> None:
     whole, path, calls = tmp_path / "whole", tmp_path / "run", tmp_path / "calls"
-    with begin(whole, tmp_path / "whole_calls", scoring) as process:
+    with begin(whole, tmp_path / "whole_calls", scoring, num_examples) as process:
         assert finish(process) == "done\n"
-    total = NUM_EXAMPLES * ROLLOUTS
+    total = num_examples * ROLLOUTS
     seed = random.randrange(10**6)
     print(f"seed {seed}")  # shown if the test fails
     chance = random.Random(seed)
     for _ in range(kills):
         until = min(total - 1, lines_in(path / "results.jsonl") + chance.randrange(1, total // kills + 1))
-        with begin(path, calls, scoring) as process:
+        with begin(path, calls, scoring, num_examples) as process:
             # Not at a row's end: it goes on while this looks.
             while lines_in(path / "results.jsonl") < until and process.poll() is None:
                 pass
             os.kill(process.pid, signal.SIGKILL)
             finish(process)
-    with begin(path, calls, scoring) as process:
+    with begin(path, calls, scoring, num_examples) as process:
         assert finish(process) == "done\n"
     assert comparable(path) == comparable(whole)
     stored = [json.loads(line) for line in (path / "results.jsonl").read_text().splitlines()]
     places = [(row["example_id"], row["rollout"]) for row in stored]
-    assert places == [(i, n) for i in range(NUM_EXAMPLES) for n in range(ROLLOUTS)]
+    assert places == [(i, n) for i in range(num_examples) for n in range(ROLLOUTS)]
     played = Counter(int(line) for line in calls.read_text().splitlines())
-    assert len(played) == NUM_EXAMPLES
+    assert len(played) == num_examples
     # Eight workers at most had an episode each that was lost, or one of a group whose other member was finished.
     assert played.total() <= total + kills * 8 * (ROLLOUTS if scoring == "groups" else 1)
     again = lines_in(calls)
-    with begin(path, calls, scoring) as process:
+    with begin(path, calls, scoring, num_examples) as process:
         assert finish(process) == "done\n"
     assert lines_in(calls) == again, "a finished run plays nothing"
     assert sorted(file.name for file in path.iterdir()) == ["metadata.json", "results.jsonl"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module", params=[[], ["-n", "1"]], ids=["alone", "xdist"])
+@pytest.fixture(scope="module", params=[[], ["-p", "xdist", "-n", "1"]], ids=["alone", "xdist"])
 def project(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> mutants.Project:
     root = tmp_path_factory.mktemp("project")
     for name, text in FILES.items():
@@ -48,7 +49,9 @@ def project(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         (root / name).write_text(text)
     code = f"import sys; sys.path[:0] = [{str(root)!r}, {str(ROOT)!r}]; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     options = ["-q", "-p", "scripts.mutation.coverage_map", "--coverage-map", str(root / "map"), *request.param]
-    subprocess.run([sys.executable, "-P", "-c", code, *options, "tests"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-P", "-c", code, *options, "tests"]
+    subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.DEVNULL)
     return mutants.Project(root, covering=CoverageMap(root / "map", root))
 
 
