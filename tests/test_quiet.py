@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,17 +42,22 @@ for env_id in sys.argv[1:]:
 """
 
 
-def test_evaluations_show_their_progress_only(tmp_path: Path) -> None:
-    """Also where Python compiles the packages meanwhile, as it does in a virtual environment that uv has made."""
+@pytest.mark.parametrize("compiles", ["packages of games", pytest.param("all packages", marks=pytest.mark.exhaustive)])
+def test_evaluations_show_their_progress_only(compiles: str, tmp_path: Path) -> None:
+    """Also where Python compiles packages meanwhile, as it does in a virtual environment that uv has made."""
     ids = ["gymnasium/Blackjack-v1"]
+    copies = tmp_path / "copies"
     for package, games in {
         "reasoning_gym": ["reasoning-gym/leg_counting-v0"],
+        "cellpylib": [],  # which Reasoning Gym imports; Python 3.11 warns of its source
         "textarena": ["textarena/TicTacToe-v0", "textarena/Hangman-v0"],
         "pettingzoo": ["pettingzoo/chess-v6", "pettingzoo/texas_holdem_no_limit-v6"],
     }.items():
-        ids += games if importlib.util.find_spec(package) else []
-    compiled = str(tmp_path / "compiled")
-    assert strange_lines("-c", EVALUATIONS, *ids, cwd=tmp_path, PYTHONPYCACHEPREFIX=compiled, PYTHONDONTWRITEBYTECODE="") == []
+        if (spec := importlib.util.find_spec(package)) is not None and spec.origin is not None:
+            ids += games
+            shutil.copytree(Path(spec.origin).parent, copies / package, ignore=shutil.ignore_patterns("__pycache__"))
+    where = {"PYTHONPATH": str(copies)} if compiles == "packages of games" else {"PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
+    assert strange_lines("-c", EVALUATIONS, *ids, cwd=tmp_path, PYTHONDONTWRITEBYTECODE="", **where) == []
 
 
 PROGRAM = """
