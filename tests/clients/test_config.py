@@ -135,3 +135,21 @@ def test_a_provider_is_short_for_what_its_guide_says_and_what_is_given_beside_it
     given = {"api_base_url": "http://a/v1", "api_key_var": "MY_KEY", "client_type": "openai_responses"}
     other = ClientConfig(provider=provider, **given)
     assert {name: getattr(other, name) for name in given} == given
+
+
+def test_the_endpoints_of_plain_data_are_completed_from_the_configuration() -> None:
+    config = ClientConfig(
+        api_key_var="A",
+        max_body_mb=0.5,
+        endpoint_configs=[
+            {"api_base_url": "http://a", "endpoint_configs": [], "timeout": 9.0},
+            ClientConfig(api_base_url="http://b", api_key="k"),
+        ],  # type: ignore[list-item]
+    )
+    each = [(one.api_base_url, one.api_key_var, one.max_body_mb, one.timeout, one.endpoint_configs) for one in config.endpoints()]
+    assert each == [("http://a", "A", 0.5, 9.0, []), ("http://b", "A", 0.5, 3600.0, [])]
+    assert [one.api_key for one in config.endpoints()] == [None, "k"]
+    assert "api_key" not in config.model_dump()
+    assert [ClientConfig(**{**config.model_dump(), "client_idx": index}).single().api_base_url for index in range(3)] == [
+        *("http://a", "http://b", "http://a")
+    ]

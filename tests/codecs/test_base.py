@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.codecs.spaces import Member, check_round_trip, members, same, spaces
 from vfgym.codecs import ActionNotFound, Codec, codec_for
+from vfgym.codecs.base import seeded_sample
 from vfgym.codecs.problems import AnswerUnclear
 from vfgym.codecs.reading import Where
 
@@ -131,6 +132,10 @@ SAY = codec_for(gs.Text(400))
         (MOVES, "left because there is no hole", 0, None, None),
         (MOVES, "left, there is no hole", "unclear", None, None),
         (MOVES, "left, as on turn 3", "unclear", None, None),
+        (MOVES, "left because turn 9 is over", 0, None, None),
+        (MOVES, "left (as on turn 4)", 0, None, None),
+        (MOVES, "go " * 98 + "left ", 0, 0, None),
+        (MOVES, "go " * 98 + " left  ", 0, 0, None),
         (CELLS, "2 - it is free", 2, None, None),
         (CELLS, "2 - or 3", "unclear", None, None),
         (POINTS, "(1, 0)", 1, 1, 1),
@@ -173,6 +178,7 @@ def test_remarks_mention_actions_as_a_whole_by_word_by_number_and_in_brackets() 
     assert [int(action) for action in MOVES.mentioned_in("not left, 2 or (down)")] == [0, 2, 1]
     assert [action.tolist() for action in PAIR.mentioned_in("or [2, 3] or [9, 9]")] == [[2, 3]]
     assert MOVES.mentioned_in("it is free") == []
+    assert MOVES.mentioned_in("fire main engine")[0] == 3, "the whole of it"
 
 
 def test_a_mark_is_read_again_where_marks_stand_in_it() -> None:
@@ -188,6 +194,20 @@ def test_errors_say_where_and_what_is_valid() -> None:
     assert str(caught.value) == f"Element 2 must be from 0 to 3, got 4. Valid actions: {PAIR.listing()}."
     assert caught.value.__cause__ is None
     assert PAIR.legal_texts([1]) is None
+    for read in (PAIR.decode, PAIR.decode_mark, PAIR.decode_cut_off):
+        with pytest.raises(ActionNotFound) as caught:
+            read("<action>[1, 4]</action>")
+        assert str(caught.value).startswith("Element 2 must be from 0 to 3, got 4")
+        assert str(caught.value).endswith(f". Valid actions: {PAIR.listing()}.")
+        assert caught.value.__cause__ is None
+    assert PAIR.decode_cut_off("<action>[1, 2]</action> and th").tolist() == [1, 2]
+    space = gs.Box(-1, 1, (3,))
+    space.seed(5)
+    twin = copy.deepcopy(space)
+    first = seeded_sample(space)
+    assert first in space
+    assert same(first, seeded_sample(space))
+    assert same(space.sample(), twin.sample()), "the space's own numbers are as they were"
     assert SAY.decode("x" * 301) == "x" * 301
 
 

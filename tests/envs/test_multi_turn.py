@@ -847,3 +847,65 @@ def test_a_stop_condition_around_the_librarys_own_is_asked() -> None:
     env.reset(seed=7)
     assert not env.step("on").truncated
     assert env.step("done").info["stop_condition"] == "max_turns_reached"
+
+
+class Keeping(Echo):
+    """Keeps something from episode to episode, which it notes when it is closed."""
+
+    closed: tuple[str, ...] = ()
+
+    def setup_state(self, state: State) -> Any:
+        state.session = state.session or "kept"
+        return super().setup_state(state)
+
+    def close_session(self, session: str) -> None:
+        self.closed += (session,)
+
+
+async def test_a_rollout_closes_what_it_kept_and_counts_its_turns() -> None:
+    env = Keeping(max_turns=2)
+    state = await env.rollout({"prompt": PROMPT}, InOrder("a", "b"), "m")
+    assert (env.closed, state.session) == (("kept",), None)
+    await env.rubric.score_rollout(state)
+    assert state["metrics"] == {"num_turns": 2.0}
+
+
+@pytest.mark.parametrize(("priority", "condition"), [(100, "a_stop"), (99, "has_error")])
+def test_an_error_is_a_stop_condition_of_priority_100(priority: int, condition: str) -> None:
+    class Failing(Echo):
+        def env_response(self, messages: list[Message], state: State) -> Any:
+            raise InfraError("gone")
+
+        @stop(priority=priority)
+        def a_stop(self, state: State) -> bool:
+            return state["error"] is not None
+
+    env = Failing()
+    env.reset(seed=0)
+    assert env.step("a").info["stop_condition"] == condition
+
+
+ENDS = {"final_env_response": [], "error": InfraError("gone"), "prompt_too_long": True, "timed_out": True}
+
+
+@pytest.mark.parametrize("item", ENDS)
+def test_what_may_stop_an_episode_is_seen_without_asking_the_conditions(item: str) -> None:
+    env = Echo()
+    env.reset(seed=0)
+    assert not env.may_stop(env.state)
+    env.state[item] = ENDS[item]
+    assert env.may_stop(env.state)
+
+
+def test_limits_of_an_environment_are_looked_at_from_1_on() -> None:
+    def may_stop(turns: int, **limits: int) -> bool:
+        env = Echo()
+        for name, limit in limits.items():
+            setattr(env, name, limit)
+        env.reset(seed=0)
+        env.state["trajectory"] = [{}] * turns
+        return env.may_stop(env.state)
+
+    assert [may_stop(turns, max_turns=2) for turns in range(4)] == [False, False, True, True]
+    assert [may_stop(9, max_turns=turns) for turns in (-1, 0, 1)] == [False, False, True]
+    assert [may_stop(0, max_total_completion_tokens=tokens) for tokens in (-1, 0, 1)] == [False, False, True]

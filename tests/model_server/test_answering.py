@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.model_server.asked import BODIES, CHAT_TOOL, HELLO, MODELS, PATHS, post, says
 from vfgym import AssistantMessage, UserMessage, blocking
+from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelRequest, ModelServer, Policy, Reply, RequestRefused
 
 
@@ -124,6 +126,82 @@ async def test_latency_lets_others_in_and_big_conversations_are_taken() -> None:
         text = "é" * 1_000_000
         status, answer = await post(server, "/v1/chat/completions", {"model": "echo", "messages": [{"role": "user", "content": text}]})
         assert (status, says(answer)) == (200, text)
+
+
+async def fetch(server: ModelServer, path: str, **headers: str) -> tuple[int, Any]:
+    async with aiohttp.ClientSession() as session, session.get(server.url + path, headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def test_what_there_is_is_told(server: ModelServer) -> None:
+    models = [{"id": name, "object": "model", "created": 0, "owned_by": "vfgym"} for name in server.models]
+    assert await fetch(server, "/v1/models") == (200, {"object": "list", "data": models})
+    assert await fetch(server, "/health/") == (200, {"status": "ok"})
+    async with ModelServer(max_model_len=7) as short:
+        assert {model["max_model_len"] for model in (await fetch(short, "/v1/models"))[1]["data"]} == {7}
+    status, answer = await post(server, "/v1/chat/completions", {"model": "ecko", "messages": HELLO})
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "model")
+    assert answer["error"]["message"] == f"the model 'ecko' does not exist; there are {', '.join(server.models)}. Did you mean `echo`?"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer right"}, 200),
+        ({"Authorization": "bearer  right "}, 200),
+        ({"Authorization": "Bearer other"}, 200),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Basic right"}, 401),
+        ({"Authorization": "right"}, 401),
+        ({"Authorization": "Bearer banned"}, 403),
+        ({"x-api-key": "right"}, 401),
+    ],
+    ids=str,
+)
+async def test_a_key_is_asked_for_where_some_are_known(headers: dict[str, str], status: int) -> None:
+    async with ModelServer(api_keys={"right", "other", "banned"}, forbidden_keys={"banned"}) as server:
+        assert (await fetch(server, "/v1/models", **headers))[0] == status
+        assert (await fetch(server, "/health"))[0] == 200, "health needs no key"
+        server.behaviour.api_keys = None
+        assert (await fetch(server, "/v1/models", **headers))[0] == (403 if status == 403 else 200)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"x-api-key": "right"}, 200),
+        ({"x-api-key": "banned"}, 403),
+        ({"Authorization": "Bearer right"}, 200),
+        ({"x-api-key": "wrong", "Authorization": "Bearer right"}, 401),
+        ({}, 401),
+    ],
+    ids=str,
+)
+async def test_the_api_of_anthropic_has_a_header_of_its_own_for_keys(headers: dict[str, str], status: int) -> None:
+    async with ModelServer(api_keys=["right", "banned"], forbidden_keys=["banned"]) as server:
+        assert (await post(server, "/v1/messages", BODIES["/v1/messages"], **headers))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ({"faults": "cut"}, "faults must be a Faults, a function of the request, or None, got str"),
+        ({"latency": -0.1}, "latency must be seconds from 0, got -0.1"),
+        ({"latency": math.inf}, "latency must be seconds from 0, got inf"),
+        ({"latency": math.nan}, "latency must be seconds from 0, got nan"),
+        ({"latency": "1"}, "latency must be seconds from 0, got '1'"),
+        ({"max_model_len": 0}, "max_model_len must be a number of tokens from 1, or None, got 0"),
+        ({"max_model_len": 1.5}, "max_model_len must be a number of tokens from 1, or None, got 1.5"),
+        ({"api_keys": "k"}, "api_keys must be a set of keys, got the text 'k': write {'k'}"),
+        ({"forbidden_keys": "k"}, "forbidden_keys must be a set of keys, got the text 'k': write {'k'}"),
+    ],
+    ids=str,
+)
+def test_an_argument_that_does_not_fit_is_refused(argument: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        ModelServer(**argument)
+    assert str(raised.value) == says
 
 
 VALUES = st.recursive(

@@ -148,6 +148,10 @@ def test_policies_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "def shout(request):\n    return 'HI'\n\nclass Made:\n    __call__ = shout\n\ntext = 'x'\n"
     )
     assert load_policy("echo") is echo
+    for given, seed in (({}, 0), ({"seed": 3}, 3)):
+        assert load_policy("random", **given)(request_of(*HELLO)) == random_policy(seed)(request_of(*HELLO))
+    assert echo(request_of(*HELLO, {"role": "assistant", "content": "x"})) == HELLO[0]["content"]
+    assert echo(request_of({"role": "system", "content": "a"}, {"role": "assistant", "content": "b"})) == "b"
     assert load_policy("served_policies:shout")(request_of(*HELLO)) == "HI"
     made: Any = load_policy("served_policies:Made")
     assert type(made).__name__ == "Made"

@@ -136,6 +136,7 @@ def test_values_of_unknown_range_have_the_interval_of_their_means_longer_on_the_
 def test_one_cluster_has_a_mean_and_no_interval(value_range: tuple[float, float] | None) -> None:
     found = estimate([[1.0, 2.0]], value_range)
     assert (found.mean, found.standard_error, found.interval, found.p_value()) == (1.5, None, None, None)
+    assert found.with_clusters(9) is found, "of one cluster nothing is known that more would tell"
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [1.0, math.inf], [1e308, -1e308, 1e308]])
