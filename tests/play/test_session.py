@@ -13,12 +13,14 @@ from tests.play.playing import RULES, ScriptedScreen, make, play, save, typed
 from tests.wrappers.games.nim import NimEnv, takes_one
 from tests.wrappers.gymnasium.toys import Toy
 from vfgym.play import Game, Session
+from vfgym.play.lines import COMMANDS
 
 
 def test_what_is_not_a_move_is_asked_again_and_costs_no_turn() -> None:
     game, text = play(make(**RULES), "hello", "help", "?", "", "/moves", "/hint", "/show", "/tools", "/nothing", "down", "right")
     assert (typed(game), game.state["metrics"]["invalid_answers"]) == (["down", "right"], 0)
     assert "that is not a move: it was not played and costs no turn" in text
+    assert [text.count(f"\n  /{name}") for name in COMMANDS] == [2] * len(COMMANDS)
     assert text.index('"hello" is not a move. Type 0 (left), 1 (down), 2 (right) or 3 (up)') < text.index("The game is over.")
 
 

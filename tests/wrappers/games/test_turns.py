@@ -23,6 +23,10 @@ def test_the_tasks_of_a_game_cannot_be_replaced() -> None:
     with pytest.raises(ValueError, match="'train' or 'eval'"):
         Counting().tasks_of("test")
     assert Counting().listed_moves(State({"input": {}})) == []
+    assert [Counting().rules_of(State({"input": {}, **known})) for known in ({}, {"rules": "Count."})] == [None, "Count."]
+    for name in ("dataset", "eval_dataset", "few_shot"):
+        with pytest.raises(ConfigurationError, match="the tasks of a game are its seeds, and the game writes the prompt"):
+            Counting(**{name: []})
 
 
 class Echo(vfgym.GameEnv):
