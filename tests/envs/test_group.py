@@ -182,3 +182,29 @@ def test_tasks_without_an_end_cannot_be_joined() -> None:
     endless = SingleTurnEnv(ProceduralTasks(lambda number: {"question": str(number)}))
     with pytest.raises(ConfigurationError, match="the tasks of env_1 have no end"):
         _ = EnvGroup([Turns("a"), endless]).tasks
+
+
+class Learns(vfgym.SingleTurnEnv):
+    """Has learned a number."""
+
+    learned = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"learned": self.learned}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.learned = state["learned"]
+
+
+def test_what_its_environments_have_learned_is_kept_by_their_names() -> None:
+    rows = [{"question": "1?"}]
+    first, second = Learns(rows), Learns(rows)
+    group = vfgym.EnvGroup([first, second], env_names=["first", "second"])
+    second.learned = 3
+    state = group.state_dict()
+    assert state == {"first": {"learned": 0}, "second": {"learned": 3}}
+    second.learned = 0
+    group.load_state_dict(state)
+    assert (first.learned, second.learned) == (0, 3)
+    with pytest.raises(ConfigurationError, match="expected first, second, got third"):
+        group.load_state_dict({"third": {}})
