@@ -184,7 +184,7 @@ def test_tasks_without_an_end_cannot_be_joined() -> None:
         _ = EnvGroup([Turns("a"), endless]).tasks
 
 
-class Learns(vfgym.SingleTurnEnv):
+class Learns(SingleTurnEnv):
     """Has learned a number."""
 
     learned = 0
@@ -199,7 +199,7 @@ class Learns(vfgym.SingleTurnEnv):
 def test_what_its_environments_have_learned_is_kept_by_their_names() -> None:
     rows = [{"question": "1?"}]
     first, second = Learns(rows), Learns(rows)
-    group = vfgym.EnvGroup([first, second], env_names=["first", "second"])
+    group = EnvGroup([first, second], env_names=["first", "second"])
     second.learned = 3
     state = group.state_dict()
     assert state == {"first": {"learned": 0}, "second": {"learned": 3}}
