@@ -334,5 +334,6 @@ def test_what_an_argument_holds_is_not_shown_where_it_is_no_json() -> None:
 def test_version_and_help() -> None:
     assert run_vfgym("--version").stdout == f"vfgym {__version__}\n"
     shown = run_vfgym("--help").stdout
+    assert "--install-completion" not in shown
     assert all(f"\n  {name} " in shown for name, _, rest in (each.partition(" ") for each in COMMANDS) if not rest)
     assert run_vfgym(exit_code=2).stdout == shown

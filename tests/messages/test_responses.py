@@ -81,6 +81,9 @@ def test_plain_all_the_way_down_and_fresh() -> None:
     assert plain == {"a": [COUNTS, [0], {"b": COUNTS}], "c": (1,), "d": {"e": {}}}
     assert plain["a"][1] is not numbers
     assert as_plain([Usage()], exclude_defaults=True) == [{}]
+    whole = answered(tokens=ResponseTokens(**TOKENS))  # type: ignore[arg-type]
+    assert "None" in str(whole.model_dump()["message"])
+    assert "None" not in str(whole.model_dump(exclude_none=True))
 
 
 def test_copies_and_changed_copies() -> None:

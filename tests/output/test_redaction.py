@@ -64,6 +64,9 @@ def test_every_spelling(spelled: Any, key: str) -> None:
 def test_what_is_cut_and_what_is_a_part() -> None:
     Secret(f"Bearer {KEY[:7]}0123456789abcdef")
     assert redact("we got 'Bearer sk-Zu7/0123") == "we got '***"
+    Secret("Sixteen Qwertzui01234567")
+    Secret("Fifteen Asdfghjk0123456")
+    assert redact("Qwertzui01234567 and Asdfghjk0123456") == "*** and Asdfghjk0123456", "parts from 16 characters are secrets"
     assert redact(f"there is no {KEY[:7]}0123456789abcdef!") == "there is no ***!"
     Secret("sk-ant-api03-AAAA1111")
     Secret("sk-ant-api03-BBBB2222")

@@ -19,6 +19,7 @@ from tests.interruptions import ctrl_c
 from tests.workers.processes import descendants, end_of
 from vfgym.errors import Error, InfraError, WorkerDied, WorkerTimeout
 from vfgym.workers import Workers, pool
+from vfgym.workers.pool import RemoteError
 
 python = Workers("builtins")
 """Whose ``eval`` and ``exec`` are as good as any function."""
@@ -43,6 +44,10 @@ async def test_the_functions_own_exception_arrives_with_its_traceback() -> None:
     with pytest.raises(ValueError, match="math domain error") as caught:
         await Workers("math").call("sqrt", -1)
     assert "In a worker process: Traceback" in caught.value.__notes__[0]
+    with pytest.raises(RemoteError, match="math domain error") as told:
+        await Workers("math", speaks_json=True).call("sqrt", -1)
+    assert (told.value.kind, told.value.text) == ("ValueError", "math domain error")
+    assert "In a worker process: Traceback" in told.value.__notes__[0]
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         await Workers("no_such_module").call("function")
     with pytest.raises(AttributeError, match="no_such_function"):
@@ -109,6 +114,8 @@ async def test_cpu_time_is_limited(code: str) -> None:
         await python.call("eval", code, cpu_seconds=0.3)
     assert isinstance(caught.value, TimeoutError)
     assert isinstance(caught.value, Error)
+    with pytest.raises(WorkerTimeout, match=r"^eval took more than 0\.2 cpu_seconds$"):
+        python.call_sync("eval", code, cpu_seconds=0.2)
     assert await python.call("eval", "1 + 1", cpu_seconds=5) == 2
 
 

@@ -128,3 +128,10 @@ async def test_an_image_of_a_row_needs_an_engine() -> None:
     state = await rolled_out(Images(dataset=ROWS, backend="bwrap"), "never")
     assert "docker_image='acme/seven' needs backend='container'" in str(state["error"])
     assert state["trajectory"] == []
+
+
+def test_what_is_asked_for_is_in_the_request() -> None:
+    sizes = {"cpu_cores": 2, "memory_gb": 3, "disk_size_gb": 7, "timeout_minutes": 9, "environment_vars": {"A": "1"}, "labels": ["l"]}
+    env = vf.SandboxEnv(dataset=[{"question": "?"}], **sizes)
+    assert {name: getattr(env.sandbox_request, name) for name in sizes} == sizes
+    assert vf.SandboxEnv(dataset=[{"question": "?"}]).sandbox_request.memory_gb == 2

@@ -84,3 +84,10 @@ def test_numbers_that_are_none_are_refused(number: Any) -> None:
     for name in ("num_train_episodes", "num_eval_episodes", "seed"):
         with pytest.raises(ConfigurationError, match=f"{name} must be a whole number from 0, got {number!r}"):
             vf.GymEnv(Score, **{name: number})
+
+
+def test_numbers_that_leave_no_task_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"^num_train_episodes and num_eval_episodes are both 0, so there would be no task$"):
+        vf.GymEnv(Score, num_train_episodes=0, num_eval_episodes=0)
+    with pytest.raises(ConfigurationError, match=r"^seed must be a whole number from 0, got -1$"):
+        vf.GymEnv(Score, seed=-1)

@@ -169,3 +169,10 @@ def test_what_does_not_go_together_is_refused() -> None:
     for make, says in refused:
         with pytest.raises(ConfigurationError, match=says):
             make()
+
+
+async def test_rollouts_of_an_environment_that_does_not_score_are_not_scored() -> None:
+    log: list[Any] = []
+    env = vf.Env(vf.Taskset(ROWS[:1], rewards=[noting(log, "good", 1.0)]), score_rollouts=False)
+    [output] = (await env.evaluate(ScriptedClient(["x"]), "m"))["outputs"]
+    assert (output["reward"], output["metrics"], log) == (0.0, {}, [])

@@ -13,10 +13,11 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.models import Failing, InOrder, Mute, Recording, calling
 from tests.verifiers_compat.models import response, roles
-from tests.verifiers_compat.v1.playing import harness
+from tests.verifiers_compat.v1.playing import ROWS, Counter, counting, harness, noting_groups
 from vfgym.clients import ClientConfig
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelServer
+from vfgym.testing import ScriptedClient
 
 TOOL = {"type": "object", "properties": {"a": {"type": "integer"}}}
 CALL = calling(("add", {"a": 1}))
@@ -220,3 +221,13 @@ async def test_the_model_is_reached_over_http_only_while_the_program_runs() -> N
 
     with pytest.raises(ConfigurationError, match="only while the program"):
         await harness("x", rewards=[score]).run({"prompt": "go"})
+
+
+@pytest.mark.parametrize(("scope", "made"), [("rollout", 4), ("group", 2), ("global", 1)])
+async def test_objects_are_made_once_for_each_rollout_group_or_harness(scope: str, made: int) -> None:
+    """Also in rollouts that are played in groups."""
+    taskset = vf.Taskset(ROWS[:2], toolsets=[counting(scope)], rewards=[noting_groups([], "best", 1.0)])
+    env = vf.Env(taskset)
+    await env.evaluate(ScriptedClient([calling(("count", {})), "done"]), "m", rollouts_per_example=2)
+    await env.aclose()
+    assert (len(Counter.made), {counter.is_closed for counter in Counter.made}) == (made, {True})

@@ -143,3 +143,11 @@ async def test_who_borrows_the_model_asks_it_as_the_rollout_does() -> None:
 
     state = await vf.Harness(program, client=InOrder(), model="m", sampling_args={"top_p": 0.5}).run({"prompt": "go"})
     assert state["error"] is None
+
+
+async def test_a_model_without_a_name_is_that_of_the_harness() -> None:
+    asked: list[str] = []
+    state = vf.State.for_task({"prompt": "go"})
+    state["runtime"]["model"] = ""
+    await vf.Harness(lambda state: asked.append(state.get_model()), model="m").run({"prompt": "go"}, state)
+    assert asked == ["m"]

@@ -120,3 +120,9 @@ def test_tasks_travel_as_rows() -> None:
     for wrong, says in (("{", "JSON"), (3, "int")):
         with pytest.raises(ConfigurationError, match=says):
             taskset.to_task(wrong)  # type: ignore[arg-type]
+
+
+def test_text_that_holds_no_task_is_refused() -> None:
+    for text, told in (("{no", "a task given as text must be JSON: "), ("[1]", "a task must be a dict, or one as JSON text; got list$")):
+        with pytest.raises(ConfigurationError, match=f"^{told}"):
+            vf.Taskset([]).to_task(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from vfgym.envs.sandboxed import sandboxes_in_use
 pytestmark = needs_sandbox
 
 
-async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them() -> None:
+async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them(tmp_path: Path) -> None:
     class Mine(SandboxMixin, vf.SingleTurnEnv):
         def __init__(self) -> None:
             super().__init__(dataset=[{"question": "?"}])
@@ -32,6 +33,9 @@ async def test_the_mixin_makes_and_prepares_sandboxes_and_works_in_them() -> Non
     assert [await env.read_file(made, path) for path in ("/data/a.txt", "/data/b/c.txt", "/no")] == ["a", "c", None]
     ran = await env.run_background_job(state, "cat a.txt", timeout=60, working_dir="/data")
     assert (ran.completed, ran.exit_code, ran.stdout) == (True, 0, "a")
+    (tmp_path / "local.txt").write_text("of here")
+    await env.upload_file(made, "/data/d.txt", tmp_path / "local.txt")
+    assert await env.read_file(made, "/data/d.txt") == "of here"
     await env.delete_sandbox(made)
     assert env.active_sandboxes == set()
     with pytest.raises(SandboxSetupError, match="no"):
