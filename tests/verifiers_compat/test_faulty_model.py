@@ -37,6 +37,8 @@ SECONDS = 60.0
 """How long a run may hang before its test fails."""
 COUNTS = [pytest.param(40, id="some"), pytest.param(10_000, id="ten_thousand", marks=pytest.mark.exhaustive)]
 
+pytestmark = pytest.mark.usefixtures("young_heap")
+
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
