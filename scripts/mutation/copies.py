@@ -108,7 +108,9 @@ class Copy:
 
     def run(self, arguments: tuple[str, ...], seconds: float) -> Run:
         """Run pytest with some arguments, for at most some seconds."""
-        options = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
+        options = ["-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider"]
+        if "-n" not in arguments:  # the processes of xdist do not know the profile
+            options.append("--hypothesis-profile=mutants")
         options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of plugins, which the worker has imported
         return Run(**self._ask(arguments=[*options, *arguments], seconds=seconds))
 
