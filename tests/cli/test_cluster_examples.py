@@ -54,9 +54,10 @@ def run(text: str) -> int | str | None:
     """Run a command in this process, as a shell would read it; return its exit code."""
     program, *words = [word for given in shlex.split(text) for word in ([*map(str, Path().glob(given))] if "*" in given else [given])]
     assert program == "vfgym"
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", [program, *words])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     return ended.value.code or 0
 
 
