@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+import anthropic
 import openai
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from tests.model_server.asked import BODIES, CHAT_TOOL, HELLO, MODELS, PATHS, post, says
 from vfgym import AssistantMessage, UserMessage, blocking
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import ModelRequest, ModelServer, Policy, Reply, RequestRefused
+from vfgym.model_server import ModelRequest, ModelServer, Policy, Reply, RequestRefused, echo
 
 
 async def test_a_policy_sees_what_was_asked() -> None:
@@ -181,6 +182,18 @@ async def test_a_key_is_asked_for_where_some_are_known(headers: dict[str, str], 
 async def test_the_api_of_anthropic_has_a_header_of_its_own_for_keys(headers: dict[str, str], status: int) -> None:
     async with ModelServer(api_keys=["right", "banned"], forbidden_keys=["banned"]) as server:
         assert (await post(server, "/v1/messages", BODIES["/v1/messages"], **headers))[0] == status
+        for path in ("/v1/models", "/v1/models/"):
+            assert (await fetch(server, path, **headers, **{"anthropic-version": "2023-06-01"}))[0] == status
+
+
+async def test_a_client_of_anthropic_lists_the_models_with_its_key() -> None:
+    async with ModelServer({"b": echo, "a": echo}, api_keys=["right"]) as server:
+        async with anthropic.AsyncAnthropic(base_url=server.url, api_key="right", max_retries=0) as claude:
+            assert [model.id for model in (await claude.models.list()).data] == ["b", "a"]
+        async with anthropic.AsyncAnthropic(base_url=server.url, api_key="wrong", max_retries=0) as claude:
+            with pytest.raises(anthropic.AuthenticationError, match="invalid x-api-key") as raised:
+                await claude.models.list()
+        assert raised.value.request_id == "req_2"
 
 
 @pytest.mark.parametrize(

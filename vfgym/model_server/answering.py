@@ -37,7 +37,8 @@ _APIS: Mapping[str, Api] = {
     "/v1/responses": RESPONSES,
     "/v1/messages": MESSAGES,
 }
-_GET_PATHS = frozenset({"/health", "/v1/models"})
+_MODELS_PATH = "/v1/models"
+_GET_PATHS = frozenset({"/health", _MODELS_PATH})
 _TOKEN_PATHS = frozenset({"/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize"})
 _COUNT_PATH = "/v1/messages/count_tokens"
 PATHS = (*sorted(_GET_PATHS), *_APIS, _COUNT_PATH, *sorted(_TOKEN_PATHS))
@@ -234,6 +235,8 @@ class Behaviour:
 
 
 def _provider(http: web.BaseRequest) -> ProviderName:
+    if http.path.rstrip("/") == _MODELS_PATH:  # both providers have it; Anthropic's clients always send their version
+        return "anthropic" if "anthropic-version" in http.headers else "openai"
     return "anthropic" if http.path.startswith("/v1/messages") else "openai"
 
 
