@@ -15,7 +15,7 @@ import vfgym
 from tests.models import InOrder, answer
 from vfgym import Client, Response, UserMessage
 from vfgym.clients.cache import RequestKeys, ResponseCache, opened
-from vfgym.context import given
+from vfgym.context import given, in_force
 from vfgym.errors import ConfigurationError, LimitReached, ModelError
 from vfgym.limits import Meter, RolloutLimits, RolloutMeter, Spending, SpendingLimits, prices_in_force
 from vfgym.messages import Message, Usage
@@ -118,6 +118,35 @@ async def test_answers_that_tell_no_tokens_cannot_be_limited_by_tokens() -> None
         await ask(InOrder("yes"))
     with vfgym.limit(requests=5):
         await ask(InOrder("yes"))
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 1}, SimpleNamespace(prompt_tokens=1, completion_tokens=None)])
+@pytest.mark.parametrize("limited", ["tokens", "cost"])
+def test_what_cannot_be_limited_is_said_again_until_the_meter_is_over(limited: str, usage: Any) -> None:
+    meter = Meter(SpendingLimits(**{limited: 5}), PriceTable.of(PRICES))
+    meter.count("scripted", Usage(0, 0, 0, 0))
+    assert (meter.spent, meter.raise_if_refused()) == (Spending(1, 0, 0, 0.0), None)
+    for use in (lambda: meter.count("scripted", usage), meter.raise_if_refused):
+        with pytest.raises(ConfigurationError) as raised:
+            use()
+        assert str(raised.value) == (
+            f"scripted does not tell how many tokens its answers have, so a limit on {limited} cannot hold: leave it out, or limit"
+            " requests or time"
+        )
+    meter.is_over = True
+    meter.count("scripted", usage)
+    meter.begin("unknown")
+    assert meter.spent == Spending(3, 0, 0, None)
+
+
+def test_a_model_without_a_price_is_named_again() -> None:
+    meter = Meter(SpendingLimits(cost=5), PriceTable.of(PRICES))
+    for use in (lambda: meter.begin("first"), lambda: meter.begin("second")):
+        with pytest.raises(ConfigurationError):
+            use()
+    with pytest.raises(ConfigurationError, match="no price for the model first"):
+        meter.raise_if_refused()
+    Meter(SpendingLimits(requests=1), PriceTable.of(PRICES)).begin("first")
 
 
 class Asking(Client):
@@ -233,8 +262,16 @@ def test_one_limit_is_in_force_once() -> None:
     limit = vfgym.limit(tokens=5)
     with limit, pytest.raises(ConfigurationError, match="in force already"):
         limit.__enter__()
-    with limit:
-        pass
+
+    def fail_inside(error: BaseException) -> None:
+        with limit as meter:
+            assert in_force().meters == (meter,)
+            raise error
+
+    for error in (ValueError("x"), KeyboardInterrupt(), asyncio.CancelledError()):
+        with pytest.raises(type(error)):
+            fail_inside(error)
+        assert in_force().meters == ()
 
 
 TEN = {"tokens": 10, "cost": 10.0, "errors": 10, "requests": 10, "time": 10}
@@ -330,6 +367,14 @@ def test_requests_under_way_count_until_they_end() -> None:
     assert meter.spent.requests == 1
     with pytest.raises(LimitReached, match="2 of 2"):
         meter.begin_again()
+    meter = Meter(SpendingLimits(requests=2))
+    for _ in range(2):
+        meter.begin("scripted")
+    meter.end(2)
+    for _ in range(2):
+        meter.hold_place()
+    with pytest.raises(LimitReached, match="2 of 2"):
+        meter.hold_place()
 
 
 def test_requests_that_fail_or_are_given_up_are_counted_apart() -> None:
@@ -379,6 +424,9 @@ def test_a_rollout_has_turns_and_counts_what_came_out_of_a_cache() -> None:
     assert error is not None
     assert (error.limit, error.allowed, error.used) == ("tokens", 6, 6)
     assert RolloutMeter(RolloutLimits()).find_used_up_after(1000) is None
+    priced = RolloutMeter(RolloutLimits(), PriceTable.of(PRICES))
+    priced.count("scripted", usage)
+    assert (priced.spent.cost, meter.spent.cost) == ((1 * 1.0 + 2 * 100.0) / 1e6, None)
 
 
 @pytest.mark.parametrize("how", ["count", "count_cached", "count_failure"])
@@ -445,6 +493,10 @@ def test_prices_in_force_are_those_of_the_innermost_block_that_has_some() -> Non
     assert prices_in_force() is None
     with vfgym.limit(prices=PRICES), vfgym.limit(prices={"other": {"input": 1, "output": 1}}) as inner, vfgym.limit():
         assert prices_in_force() is inner.prices is not None
+    with vfgym.limit(prices=PRICES), vfgym.limit(), vfgym.limit(cost=1) as meter:
+        meter.count("scripted", Usage(1, 0, 2, 3))
+    assert meter.spent.cost == (1 * 1.0 + 2 * 100.0) / 1e6
+    assert prices_in_force() is None
 
 
 def test_the_error_is_pickled_whole() -> None:

@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, State, UserMessage
+from vfgym.endings import Ending
+from vfgym.errors import ModelError
 from vfgym.messages import ResponseTokens
-from vfgym.state import MessagesView, RolloutTiming, TimeSpan, TimeSpans, UsageTracker, step_tokens
+from vfgym.reseeding import SeededNumbers
+from vfgym.state import JudgeUsage, MessagesView, RolloutTiming, TimeSpan, TimeSpans, UsageTracker, make_placeholder_state, step_tokens
 
 DUPLICATES = pytest.mark.parametrize(
     "duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))], ids=["deepcopy", "pickle"]
@@ -92,6 +95,53 @@ def test_a_state_survives_copies_with_its_random_numbers(duplicate: Callable[[St
     assert (state["info"], state.emitted) == ({"level": 1}, [0.5])
 
 
+@pytest.mark.parametrize("field", ["answer", "mine"])
+@pytest.mark.parametrize("value", [None, 0, "", False])
+def test_an_item_that_says_nothing_is_an_item(field: str, value: Any) -> None:
+    for state in (State(input={"answer": value, "mine": 1}, mine=value), State(answer=value, mine=value, input=None)):
+        assert state.get(field, "default") is state.setdefault(field, "default") is state[field] is value
+    assert (State(input=None).get("answer", 7), State().get("answer"), State().get("mine", 7)) == (7, None, 7)
+
+
+def test_of_an_episode_that_has_not_begun_nothing_is_known() -> None:
+    state = State()
+    assert {name: getattr(state, name) for name in State.__slots__ if not name.startswith("_")} == {
+        **dict.fromkeys(["ending", "failure_cause", "failure_reward", "game_state", "reply", "reward_failure_cause", "session"]),
+        **{"emitted": [], "rewards": [], "step_metrics": {}, "is_cleaned_up": False, "is_cut_off": False, "time_limit": None},
+    }
+    assert state.emitted is not State().emitted
+
+
+def test_random_numbers_are_those_of_the_player_and_go_on() -> None:
+    state, numbers = State(), SeededNumbers(5)
+    assert state.rng is state.rng
+    state.begin("table", numbers)
+    assert (state.session, state.rng) == ("table", numbers.generator)
+    other = State()
+    other.take_over(state)
+    assert (other.session, other.rng) == ("table", numbers.generator)
+
+
+def test_a_reward_function_that_failed_is_a_failure_and_so_is_an_error() -> None:
+    state = State(error=None)
+    assert (state.has_failed, state.has_reward_error) == (False, False)
+    state.reward_failure_cause = "environment"
+    assert (state.has_failed, state.has_reward_error) == (True, True)
+    failed = State(error=ModelError("down"))
+    assert (failed.has_failed, failed.has_reward_error) == (True, False)
+
+
+@pytest.mark.parametrize("error", [None, ModelError("down"), ValueError("not an Error"), KeyboardInterrupt()])
+def test_a_placeholder_holds_its_task_and_errors_of_the_library(error: BaseException | None) -> None:
+    task = {"example_id": 0, "answer": ""}
+    state = make_placeholder_state(task, error)
+    assert dict(state) == {
+        **{"input": task, "trajectory": [], "completion": [], "reward": 0.0, "metrics": {}},
+        **{"error": error if isinstance(error, ModelError) else None, "stop_condition": None, "ending": None},
+    }
+    assert (state["example_id"], state.has_failed) == (0, isinstance(error, ModelError))
+
+
 # Items that change at every move
 
 
@@ -116,6 +166,7 @@ def test_what_changes_at_every_move_reads_and_writes_like_other_items() -> None:
     state.update(observation=[1])
     assert (state.game_state.turn, state["observation"]) == (3, [1])
     assert "turn" not in state
+    assert (state.get("absent"), state.get("absent", 0)) == (None, 0)
     with pytest.raises(KeyError, match="absent"):
         state["absent"]
 
@@ -136,6 +187,26 @@ def test_a_state_in_the_place_of_another_takes_over_what_its_game_wrote() -> Non
     other = State(state)
     other.take_over(state)
     assert (other["turn"], other["observation"]) == (1, [0])
+    playing_itself = State()
+    playing_itself.begin_game(Board(turn=8))
+    playing_itself.take_over(state)
+    assert playing_itself["turn"] == 8
+
+
+def test_a_copy_has_the_attributes_too() -> None:
+    state = playing()
+    state.begin("table", SeededNumbers())
+    values: dict[str, Any] = {
+        **{"emitted": [0.5], "rewards": [1.5], "step_metrics": {"calls": 2.0}, "reply": ["moved"], "time_limit": 0.0},
+        **{"ending": Ending.CUT, "failure_cause": "policy", "reward_failure_cause": "environment"},
+        **{"failure_reward": -1.0, "is_cleaned_up": True, "is_cut_off": True},
+    }
+    for name, value in values.items():
+        setattr(state, name, value)
+    twin = copy.copy(state)
+    assert {name: getattr(twin, name) for name in values} == values
+    assert (twin.session, twin.rng, twin.game_state) == ("table", state.rng, state.game_state)
+    assert {*values, "session", "game_state", "_numbers"} == set(State.__slots__)
 
 
 # Prompts that share storage
@@ -194,7 +265,19 @@ def test_views_of_one_conversation_keep_sharing_it_in_copies(duplicate: Callable
 
 def test_a_span_that_has_not_ended_lasts_no_time() -> None:
     assert (TimeSpan(5.0).duration, TimeSpan(5.0, 7.5).duration) == (0.0, 2.5)
-    assert (TimeSpans([TimeSpan(0.0, 1.0), TimeSpan(3.0, 5.0)]).duration, TimeSpans().duration) == (3.0, 0.0)
+    assert (TimeSpan(5.0).model_dump(), repr(TimeSpan(5.0, 7.5))) == (
+        {"start": 5.0, "end": 0.0, "duration": 0.0},
+        "TimeSpan(start=5.0, end=7.5)",
+    )
+    spans = TimeSpans([TimeSpan(0.0, 1.0), TimeSpan(3.0)])
+    spans.add(4.0, 6.0)
+    for _ in range(2):
+        assert (spans.duration, [(span.start, span.end) for span in spans.spans]) == (3.0, [(0.0, 1.0), (3.0, 0.0), (4.0, 6.0)])
+        assert spans.model_dump() == {"spans": [span.model_dump() for span in spans.spans], "duration": 3.0}
+        spans.pack()
+    spans.add(7.0, 7.5)
+    assert (spans.duration, len(spans.spans)) == (3.5, 4)
+    assert (TimeSpans().duration, TimeSpans().spans, TimeSpans().model_dump()) == (0.0, (), {"spans": [], "duration": 0})
 
 
 def test_the_total_runs_from_generation_to_the_end_of_scoring() -> None:
@@ -209,22 +292,32 @@ def test_the_total_runs_from_generation_to_the_end_of_scoring() -> None:
     dumped = timing.model_dump()
     assert (dumped["start_time"], dumped["total"], dumped["overhead"]) == (100.0, 10.0, 2.0)
     assert dumped["setup"] == {"start": 100.0, "end": 101.0, "duration": 1.0}
+    assert dumped["generation"] == {"start": 100.0, "end": 108.0, "duration": 8.0}
+    assert dumped["scoring"] == {"start": 108.0, "end": 110.0, "duration": 2.0}
+    assert dumped["env"] == {"spans": [{"start": 105.0, "end": 106.0, "duration": 1.0}], "duration": 1.0}
+    assert RolloutTiming(start_time=0.0).start_time == 0.0
     assert dumped["model"] == {"spans": [{"start": 101.0, "end": 105.0, "duration": 4.0}], "duration": 4.0}
 
 
 def test_a_usage_tracker_reads_as_a_mapping_that_cannot_be_written() -> None:
     usage = UsageTracker()
     assert (dict(usage), usage.seen) == ({"input_tokens": 0.0, "output_tokens": 0.0}, False)
+    usage.add(0, 0)
+    assert usage.seen, "no tokens were reported, which is not the same as nothing"
     usage.add(3, 4)
     usage.add(output_tokens=1)
     assert (dict(usage), usage.seen) == ({"input_tokens": 3.0, "output_tokens": 5.0}, True)
-    with pytest.raises(ValueError, match="negative"):
-        usage.add(-1)
+    for tokens in ((-1, 0), (7, -2)):
+        problem = f"^token counts cannot be negative, got input_tokens={tokens[0]}, output_tokens={tokens[1]}$"
+        with pytest.raises(ValueError, match=problem):
+            usage.add(*tokens)
+    assert (dict(usage), len(usage), repr(usage)) == ({"input_tokens": 3.0, "output_tokens": 5.0}, 2, repr(dict(usage)))
+    assert usage.judges == JudgeUsage(requests=0, input_tokens=0, output_tokens=0)
     with pytest.raises(TypeError):
         usage["input_tokens"] = 0.0  # type: ignore[index]
 
 
-TOKENS = ResponseTokens([1, 2, 3], [0, 0, 0], [4, 5], [1, 1], [-0.5, -0.25])
+TOKENS = ResponseTokens([1, 2, 3], [0, 0, 1], [4, 5], [1, 0], [-0.5, -0.25], routed_experts={"layers": 2})
 
 
 @pytest.mark.parametrize(
@@ -235,6 +328,7 @@ TOKENS = ResponseTokens([1, 2, 3], [0, 0, 0], [4, 5], [1, 1], [-0.5, -0.25])
         (4, [1, 2, 3], [4], False, True),
         (3, [1, 2, 3], [], False, True),
         (2, [1, 2], [], True, True),
+        (0, [], [], True, True),
     ],
 )
 def test_token_data_is_cut_to_the_length_of_a_sequence(
@@ -242,10 +336,8 @@ def test_token_data_is_cut_to_the_length_of_a_sequence(
 ) -> None:
     tokens = step_tokens(TOKENS, limit)
     assert tokens is not None
-    assert (tokens["prompt_ids"], tokens["completion_ids"]) == (prompt, completion)
-    assert [len(tokens[key]) for key in ("prompt_mask", "completion_mask", "completion_logprobs")] == [
-        len(prompt),
-        len(completion),
-        len(completion),
-    ]
-    assert (tokens["overlong_prompt"], tokens["is_truncated"]) == (overlong, cut)
+    assert tokens == {
+        **{"prompt_ids": prompt, "prompt_mask": [0, 0, 1][: len(prompt)], "completion_ids": completion},
+        **{"completion_mask": [1, 0][: len(completion)], "completion_logprobs": [-0.5, -0.25][: len(completion)]},
+        **{"overlong_prompt": overlong, "is_truncated": cut, "routed_experts": {"layers": 2}},
+    }

@@ -85,6 +85,35 @@ def test_no_source_at_all_gives_empty_tasks() -> None:
     assert (task["prompt"], task["example_id"]) == ([], 7)
 
 
+def test_whether_rows_have_to_be_built_first_is_known() -> None:
+    class Callable(Indexed):
+        __call__ = None
+
+    builder = Tasks(lambda: ROWS)
+    assert [Tasks(source).is_built for source in (ROWS, [], None, iter(ROWS), Callable())] == [True] * 5
+    assert (builder.is_built, len(builder.rows), builder.is_built) == (False, 4, True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ({"test": ROWS, "train": ROWS}, " Pick one split of it: dataset['test']."),
+        ({}, " Pick one split of it: dataset['train']."),
+        (b"rows", ""),
+    ],
+)
+def test_of_a_dict_of_datasets_one_has_to_be_picked(source: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Tasks(source)
+    assert str(raised.value).endswith(f"got {type(source).__name__}.{says}")
+
+
+@pytest.mark.parametrize("source", [["a", "b"], ("a",)])
+def test_rows_that_are_no_dicts_are_refused_at_once(source: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^row 0 of the dataset must be a dict, got str$"):
+        Tasks(source)
+
+
 @pytest.mark.parametrize("source", [5, object(), "gsm8k", {"question": "?"}])
 def test_what_is_no_source_is_refused_at_once(source: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"list of dicts.*{type(source).__name__}"):
@@ -129,6 +158,8 @@ def test_what_an_episode_writes_into_its_input_reaches_neither_the_rows_nor_the_
         ({"prompt": None, "question": "q"}, None, None, [UserMessage("q")]),
         ({"question": [{"type": "text", "text": "q"}]}, None, None, [UserMessage([{"type": "text", "text": "q"}])]),
         ({"prompt": []}, "s", None, [SystemMessage("s")]),
+        ({"question": ""}, "s", None, [SystemMessage("s"), UserMessage("")]),
+        ({"prompt": [*SHOT, {"role": "system", "content": "late"}]}, "s", None, [SystemMessage("s"), *SHOT, SystemMessage("late")]),
     ],
 )
 def test_a_row_becomes_a_prompt(row: dict[str, Any], system_prompt: str | None, few_shot: Any, expected: list[Any]) -> None:
@@ -140,6 +171,8 @@ def test_a_row_becomes_a_prompt(row: dict[str, Any], system_prompt: str | None, 
     [
         ({"answer": "4"}, ["row 1", "'prompt'", "'question'", "answer"]),
         ({}, ["row 1", "(none)"]),
+        ({"question": None}, ["row 1", "the question is None, and there is no prompt"]),
+        ({"question": None, "prompt": None}, ["row 1", "the question is None, and there is no prompt"]),
         ("text", ["row 1", "dict", "str"]),
         ({"prompt": [{"role": "narrator", "content": "x"}]}, ["row 1", r"prompt[0]", "narrator"]),
         ({"prompt": 5}, ["row 1", "prompt", "int"]),
@@ -166,7 +199,63 @@ def test_info_is_an_object_or_the_text_of_one(info: Any, parsed: dict[str, Any])
     assert Tasks([{"question": "q", "info": info}]).input(0)["info"] == parsed
 
 
+def test_a_row_of_one_episode_keeps_its_prompt() -> None:
+    tasks = Tasks(None, system_prompt="s", few_shot=SHOT)
+    assert tasks.copy_input({"prompt": SHOT})["prompt"] == SHOT
+    assert tasks.copy_input({"question": "q"})["prompt"] == [SystemMessage("s"), *SHOT, UserMessage("q")]
+    with pytest.raises(ConfigurationError, match=r"^my row: info must be a dict"):
+        tasks.copy_input({"question": "q", "info": 5}, "my row")
+
+
+def test_another_system_prompt_counts_from_then_on() -> None:
+    tasks = Tasks(ROWS, system_prompt="s")
+    found = []
+    for text in (None, "other", ""):
+        tasks.set_system_prompt(text)
+        found.append(tasks.input(0)["prompt"])
+    assert found == [[UserMessage("0?")], [SystemMessage("other"), UserMessage("0?")], [UserMessage("0?")]]
+
+
+def test_columns_that_are_not_part_of_a_task_are_left_out() -> None:
+    tasks = Tasks([{"question": "q", "a": 1, "b": 2, "c": 0}, {"question": "q", "c": 1}], dropped=["a", "b", "absent"])
+    assert tasks.dropped == {"a", "b", "absent"}
+    kept = {"question": "q", "prompt": [UserMessage("q")]}
+    assert [tasks.input(0), tasks.input(1)] == [{**kept, "c": 0, "example_id": 0}, {**kept, "c": 1, "example_id": 1}]
+
+
 # Numbers of tasks
+
+
+@pytest.mark.parametrize(
+    ("source", "repeated", "renamed"),
+    [
+        ([{"question": "q", "example_id": number} for number in (0, 1, 0)], True, False),
+        ([{"question": "q", "example_id": number} for number in (0, 2, 1)], False, False),
+        ([{"question": "q", "example_id": text} for text in ("a", "a")], False, True),
+        ([{"question": "q", "example_id": None}], False, True),
+        *[(source, False, False) for source in (ROWS, [], None, lambda: iter(ROWS))],
+    ],
+)
+def test_whether_ids_are_repeated_or_renamed_is_known(source: Any, repeated: bool, renamed: bool) -> None:
+    assert (Tasks(source).has_repeated_ids, Tasks(source).renames_ids) == (repeated, renamed)
+
+
+@pytest.mark.parametrize(("ids", "repeated"), [((30, 10, 20), False), ([30, 10, 30], True), (range(3), False)])
+def test_whether_ids_are_repeated_is_known_without_reading_rows_that_tell_them(ids: Any, repeated: bool) -> None:
+    rows = Costly()
+    rows.example_ids = ids  # type: ignore[misc]
+    assert (Tasks(rows).has_repeated_ids, Tasks(rows).renames_ids) == (repeated, False)
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 4.0, "0", True, None])
+def test_a_number_that_no_task_has_is_refused(wrong: Any) -> None:
+    tasks = Tasks(ROWS)
+    assert [tasks.index_of(number) for number in (0, 3, np.int64(2))] == [0, 3, 2]
+    with pytest.raises(ConfigurationError) as raised:
+        tasks.index_of(wrong)
+    assert str(raised.value) == f"there is no task with example_id {wrong!r} among the 4 tasks, whose ids begin with 0"
+    with pytest.raises(ConfigurationError, match=r"there is no task with example_id 0 among the 0 tasks$"):
+        Tasks([]).index_of(0)
 
 
 def test_ids_that_are_numbers_are_kept() -> None:
@@ -245,7 +334,9 @@ def test_rows_of_a_dataset_may_be_read_in_any_order() -> None:
     for index in (*range(600), 599, 0, 300, 301, 255, 256, 257, 511, 512, 5, *range(254, 259)):
         assert rows[index] == expected[index]
     fresh = DatasetRows(dataset)
-    assert [fresh[index] for index in (300, 0, 1, 2)] == [expected[index] for index in (300, 0, 1, 2)]
+    mixed = (300, 0, 1, 2, -2, -1)
+    assert [fresh[index] for index in mixed] == [expected[index] for index in mixed]
+    assert len(fresh) == 600
     with pytest.raises(IndexError):
         rows[600]
 

@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from vfgym import AssistantMessage, SystemMessage, TextMessage, ToolCall, ToolMessage, UserMessage, plain
 from vfgym.errors import InvalidMessage
-from vfgym.messages import as_message, as_messages, as_tool_call, content_text
+from vfgym.messages import MESSAGE_TYPES, Message, MessageTypes, as_message, as_messages, as_tool_call, content_text
+from vfgym.messages.chat import convert_all, join_contents
 
 NESTED = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 TEXT_PART = {"type": "text", "text": "look"}
@@ -108,6 +110,11 @@ def test_fields_of_content_parts_that_are_none_count_as_absent() -> None:
         ({"role": "assistant", "content": "x", "tool_calls": [{"function": "add"}]}, ["function", "'add'"]),
         ({"role": "assistant", "content": "x", "tool_calls": [{"name": "add", "arguments": [1]}]}, ["'add'", "[1]"]),
         ({"role": "assistant", "content": "x", "tool_calls": [{"name": 3, "arguments": "{}"}]}, ["name=3"]),
+        ({"role": "user", "content": [{"type": "text", "text": 5}]}, ["content part 0", "'text' (str)"]),
+        ({"role": "user", "content": [{"type": "input_audio", "input_audio": "AA=="}]}, ["content part 0", "'input_audio' (Mapping)"]),
+        ({"role": "user", "content": [{"text": "x"}]}, ["content part 0", "with a type"]),
+        ({"role": "user", "content": "x", "self": 1}, ["none is called 'self'; got 'self'"]),
+        ({"role": "user", "content": "x", 3: 1}, ["have names", "got 3"]),
         *[(5, ["int", "5"]), (None, ["NoneType"]), ("x", ["str"])],
     ],
 )
@@ -130,6 +137,11 @@ def test_what_is_no_conversation_is_refused_naming_it(raw: Any) -> None:
 def test_a_role_that_is_not_the_classes_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="UserMessage has the role user, got 'assistant'"):
         UserMessage("x", role="assistant")
+    with pytest.raises(InvalidMessage, match="SystemMessage has the role system or developer, got 'user'"):
+        SystemMessage("x", role="user")
+    assert [SystemMessage("x", role=role).role for role in (None, "", "developer")] == ["system", "system", "developer"]
+    with pytest.raises(InvalidMessage, match="a tool message needs tool_call_id"):
+        ToolMessage("x")
 
 
 # Attributes and items
@@ -315,11 +327,73 @@ def test_plain_parses_the_arguments_for_chat_templates() -> None:
     assert (wrong["tool_calls"][0]["function"]["arguments"], text) == ("{a", {"role": "user", "content": "hi"})
     assert type(text) is dict
     assert "tool_calls" not in text
+    parts = plain([UserMessage([TEXT_PART, IMAGE_PART])])[0]["content"]
+    assert (parts, {type(part) for part in parts}, type(parts), type(parts[1]["image_url"])) == (
+        [TEXT_PART, IMAGE_PART],
+        {dict},
+        list,
+        dict,
+    )
     said["content"] = "may be changed"
 
 
 def test_content_text_reads_every_kind_of_content() -> None:
     assert [content_text(content) for content in ("a", None, [TEXT_PART, IMAGE_PART, TEXT_PART], [])] == ["a", "", "look look", ""]
+    assert [
+        content_text(content) for content in (" a ", (TEXT_PART,), [{"type": "text", "text": " b "}], [TEXT_PART, {"text": None}], 5)
+    ] == [*(" a ", "look", "b", "look", "")]
+    assert content_text([SimpleNamespace(text="an object"), SimpleNamespace(text=3), SimpleNamespace()]) == "an object"
+
+
+def test_contents_of_several_messages_are_joined() -> None:
+    assert [join_contents(contents) for contents in ([], ["a"], ["a", "", "b"])] == ["", "a", "a\n\n\n\nb"]
+    two = [{"type": "text", "text": "a"}, IMAGE_PART, TEXT_PART, {"type": "text", "text": "b"}]
+    assert join_contents(["a", [IMAGE_PART, TEXT_PART], [], "b"]) == two
+
+
+def test_what_a_client_makes_of_a_message_is_kept_until_another_asks() -> None:
+    calls: list[Message] = []
+
+    def convert(message: Message) -> list[Any]:
+        calls.append(message)
+        return [message.content]
+
+    one, two = UserMessage("1"), UserMessage("2")
+    first = convert_all([one], convert)
+    assert convert_all([one, two, one], convert) == [["1"], ["2"], ["1"]]
+    assert convert_all([one], convert)[0] is first[0]
+    assert calls == [one, two]
+    assert convert_all(iter([one]), len) == [2]
+    assert (convert_all([one], convert), calls) == ([["1"]], [one, two, one])
+    one.forget_converted()
+    assert (convert_all([one, two], convert), calls) == ([["1"], ["2"]], [one, two, one, one])
+    assert convert_all([], convert) == []
+
+
+def test_messages_of_subclasses_are_taken_as_they_are_and_others_made_anew() -> None:
+    class Loud(UserMessage):
+        __slots__ = ()
+
+    class LoudSystem(SystemMessage):
+        __slots__ = ()
+
+    types = MessageTypes(LoudSystem, Loud)
+    assert types == {"system": LoudSystem, "developer": LoudSystem, "user": Loud}
+    loud = Loud("x")
+    assert as_messages([loud])[0] is as_message(loud) is loud
+    assert [type(each) for each in as_messages([UserMessage("x"), loud, SystemMessage("y", role="developer")], types)] == [
+        *(Loud, Loud, LoudSystem)
+    ]
+    assert as_message(SystemMessage("y", role="developer"), types) == {"role": "developer", "content": "y"}
+    assert not types.take([loud, 5])
+    assert pickle.loads(pickle.dumps(MESSAGE_TYPES)) == MESSAGE_TYPES
+
+
+def test_a_notebook_shows_each_field_and_pictures() -> None:
+    shown = UserMessage([{"type": "text", "text": "<a>"}, IMAGE_PART, AUDIO_PART], name="ann")._repr_html_()
+    parts = ("<strong>user</strong>", "&lt;a&gt;", f'src="{IMAGE_PART["image_url"]["url"]}"', "input_audio", "name: ann")  # type: ignore[index]
+    assert [part for part in parts if part not in shown] == []
+    assert UserMessage("")._repr_html_() == "<div><strong>user</strong></div>"
 
 
 def test_a_system_prompt_is_read_from_a_file_verbatim(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_a_call_without_an_id_has_its_tools_name_and_fields_of_providers_stay() 
     assert ToolCall("", "stop", "{}").id == ""
     call = ToolCall("c", function={"name": "add", "arguments": "{}", "parsed": [1], "none": None}, index=0, type="")
     assert call == {"id": "c", "type": "function", "index": 0, "function": {"name": "add", "arguments": "{}", "parsed": [1]}}
+    inner = ToolCall("c", "flat", "[]", function={"name": "add", "arguments": None}, type="custom")
+    assert inner == {"id": "c", "type": "custom", "function": {"name": "add", "arguments": "[]"}}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,8 @@ def test_a_call_without_an_id_has_its_tools_name_and_fields_of_providers_stay() 
     [
         *[({}, "needs the name"), ({"name": 7}, "needs the name"), ({"name": "add", "arguments": [1]}, "must be JSON text")],
         *[({"function": "add"}, "must be a dict with name"), ("add", "must be JSON"), ("[1]", "must be a dict")],
-        (None, "must be a dict"),
+        *[(None, "must be a dict"), ("null", "must be a dict"), ({"name": "add", "arguments": 0}, "'add' must be JSON text .*got 0")],
+        *[({"function": {}}, "needs the name"), ({"function": {"name": "add", "arguments": False}}, "'add' must be JSON text .*got False")],
         (7, "must be a dict"),
     ],
 )
@@ -61,7 +64,13 @@ def test_what_is_no_call(raw: Any, says: str) -> None:
 
 
 def test_fields_of_anything() -> None:
-    assert fields_of({"a": 0}) == {"a": 0}
+    given = {"a": 0, "b": None}
+    copied = fields_of(given)
+    assert (copied, copied is given) == (given, False)
+    every = {"role": "assistant", "content": "", "name": "n", "tool_calls": [], "tool_call_id": "c", "reasoning_content": "r"}
+    every |= {"thinking_blocks": [0], "arguments": "{}", "id": "i"}
+    assert fields_of(SimpleNamespace(**every, other=1)) == every
+    assert [fields_of(SimpleNamespace(**{name: "x"})) for name in ("role", "content")] == [None, None]
     assert fields_of(SimpleNamespace(role="user", content="", name=None)) == {"role": "user", "content": ""}
     assert fields_of(object()) is None
 
