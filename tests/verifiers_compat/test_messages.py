@@ -8,15 +8,19 @@ import json
 import pickle
 import weakref
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import verifiers_compat as vf
 from tests.clients.canned_server import CannedServer, canned_server
+from verifiers_compat import messages
 from vfgym.clients.formats import openai_chat as chat_format
 from vfgym.clients.providers import openai_chat_completions
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
+from vfgym.errors import InvalidMessage
+from vfgym.messages import ToolCall as FrozenCall
 from vfgym.messages.chat import convert_all
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
@@ -373,3 +377,72 @@ def test_content_parts_are_written_to_hold_sources_and_have_the_methods_of_model
     assert ImageUrlSource.model_validate({"url": "x"}) == content[0].image_url
     with pytest.raises(ValueError, match="expected the fields of a InputAudioSource"):
         InputAudioSource.model_validate({"data": "y"})
+
+
+FIELDS: list[tuple[Any, dict[str, Any]]] = [
+    (vf.UserMessage, {"role": "user", "content": [{"type": "text", "text": "a"}], "name": "ann"}),
+    (vf.SystemMessage, {"role": "system", "content": ""}),
+    (vf.ToolMessage, {"role": "tool", "content": "x", "tool_call_id": "c1"}),
+    (vf.TextMessage, {"role": "text", "content": "x"}),
+    (vf.AssistantMessage, {"role": "assistant", "content": None, "tool_calls": [CALL]}),
+    (vf.ResponseMessage, {"role": "assistant", "content": "x", "finish_reason": "stop", "is_truncated": False}),
+    (vf.ToolCall, {**CALL, "type": "custom"}),
+    (vf.TextContentPart, {"type": "text", "text": "", "cache_control": {"type": "ephemeral"}}),
+    (vf.InputAudioContentPart, AUDIO),
+    (messages.ImageUrlSource, {"url": "x", "detail": "low"}),
+    (messages.InputAudioSource, AUDIO["input_audio"]),
+]
+
+
+@pytest.mark.parametrize(("cls", "fields"), FIELDS)
+def test_a_model_is_returned_itself_and_else_made_of_the_fields_of_a_dict_or_an_object(cls: Any, fields: dict[str, Any]) -> None:
+    made = cls.model_validate(fields)
+    assert cls.model_validate(made) is made
+    sdk_object = SimpleNamespace(model_dump=lambda exclude_none: fields)
+    assert (cls.model_validate(sdk_object), type(made)) == (made, cls)
+    assert {name: made[name] for name in fields if name != "tool_calls"} == {name: fields[name] for name in fields if name != "tool_calls"}
+    dumped = made.model_dump()
+    assert {name: dumped[name] for name in fields} == fields
+    optional = (*OPTIONAL, *OWN) if cls is vf.ResponseMessage else OPTIONAL if cls is vf.AssistantMessage else ()
+    assert {name: value for name, value in dumped.items() if name not in fields} == dict.fromkeys({*optional} - {*fields})
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "told"),
+    [
+        (vf.UserMessage, 5, "expected the fields of a UserMessage, got int: 5"),
+        (vf.UserMessage, {"role": "tool", "content": ""}, "UserMessage has the role user, got 'tool'"),
+        (vf.TextContentPart, ["x"], "expected the fields of a TextContentPart, got list: ['x']"),
+        (vf.TextContentPart, IMAGE, f"expected the fields of a TextContentPart, got dict: {IMAGE!r}"),
+    ],
+)
+def test_what_makes_no_model_is_refused(cls: Any, value: Any, told: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        cls.model_validate(value)
+    assert str(caught.value) == told
+
+
+def test_what_is_put_into_a_message_is_writable_whatever_it_was() -> None:
+    """Calls and parts become those of this package; of a part whose type nobody knows only the dict does."""
+    call = FrozenCall(id="c1", name="look", arguments="{}")
+    message: Any = vf.AssistantMessage("x", tool_calls=[call])
+    message.tool_calls[0].arguments = '{"at": 2}'
+    assert (type(message.tool_calls[0]), message.tool_calls[0].arguments, call.arguments) == (vf.ToolCall, '{"at": 2}', "{}")
+    message["deep"] = ({"call": call}, {"type": ["text"]}, {"type": "image_url", "image_url": "x"}, {"type": "input_audio"})
+    kinds = [type(message.deep[0].call), *map(type, message.deep[1:])]
+    assert kinds == [vf.ToolCall, messages.PartDict, vf.ImageUrlContentPart, messages.PartDict]
+    assert message.deep == [{"call": call}, {"type": ["text"]}, {"type": "image_url", "image_url": "x"}, {"type": "input_audio"}]
+    source = messages.ImageUrlSource("x")
+    assert vf.ImageUrlContentPart(source).image_url is source
+
+
+def test_an_item_that_is_none_or_empty_is_there() -> None:
+    message: Any = vf.AssistantMessage(None, notes="")
+    assert (message.setdefault("content", "x"), message.setdefault("notes", "x"), message.setdefault("name", "ann")) == (None, "", "ann")
+    same = message
+    message |= {"content": "so", "notes": None}
+    assert message is same
+    assert dict(message) == {"role": "assistant", "content": "so", "notes": None, "name": "ann"}
+    with pytest.raises(InvalidMessage, match="tool_calls must be a list of tool calls, got str"):
+        message.tool_calls = "look"
+    assert "tool_calls" not in dict(message)

@@ -239,9 +239,9 @@ def print_time(time_s: float) -> str:
     >>> print_time(0.25), print_time(75), print_time(7260), print_time(90000)
     ('250ms', '1m 15s', '2h 1m', '1d 1h')
     """
-    if time_s < 1:
+    if round(time_s * 1000) < 1000:
         return f"{time_s * 1000:.0f}ms"
-    if time_s < 60:
+    if round(time_s, 1) < 60:
         return f"{time_s:.1f}s"
     seconds = round(time_s)
     units = [("d", seconds // 86400), ("h", seconds // 3600 % 24), ("m", seconds // 60 % 60), ("s", seconds % 60)]
@@ -257,8 +257,9 @@ def print_size(num_bytes: float) -> str:
     """
     size = float(num_bytes)
     for unit in ("B", "KB", "MB", "GB"):
-        if abs(size) < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        decimals = 0 if unit == "B" else 1
+        if round(abs(size), decimals) < 1024:
+            return f"{size:.{decimals}f} {unit}"
         size /= 1024
     return f"{size:.1f} TB"
 

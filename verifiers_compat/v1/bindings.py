@@ -220,6 +220,7 @@ def follow(value: Any, path: tuple[str, ...], name: str) -> Any:
     Raises:
         ConfigurationError: If there is nothing.
     """
+    whole = ".".join((name, *path))
     for key in path:
         try:
             if isinstance(value, Mapping):
@@ -229,6 +230,6 @@ def follow(value: Any, path: tuple[str, ...], name: str) -> Any:
             else:
                 value = getattr(value, key)
         except (KeyError, IndexError, AttributeError, ValueError):
-            raise ConfigurationError(f"there is no {key!r} in {name}, which {'.'.join((name, *path))!r} is bound to") from None
+            raise ConfigurationError(f"there is no {key!r} in {name}, which {whole!r} is bound to") from None
         name = f"{name}.{key}"
     return value

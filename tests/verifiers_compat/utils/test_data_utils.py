@@ -51,8 +51,8 @@ def test_prompts_are_made_of_columns(tmp_path: Path) -> None:
     prompt = [{"role": "user", "content": [{"type": "text", "text": "1+1?"}]}]
     rows = format_dataset(_dataset({"prompt": prompt}), "42")
     assert rows[0]["prompt"] == [{"role": "system", "content": "42"}, *prompt]
-    with pytest.raises(ValueError, match=r"'prompt'.*'question'.*it has text"):
-        format_dataset(_dataset({"text": "x"}))
+    with pytest.raises(ValueError, match=r"'prompt'.*'problem'.*it has text, question, example_id"):
+        format_dataset(_dataset({"text": "x", "question": "y"}), question_key="problem")
     with pytest.raises(ValueError, match="must be a list of messages"):
         format_dataset(_dataset({"prompt": "x"}), "Be brief.")
     rows = format_dataset(_dataset({"question": "x"}), map_kwargs={"cache_file_name": str(tmp_path / "own.arrow")})
@@ -72,6 +72,9 @@ def test_a_prompt_gets_the_system_message_that_it_lacks(caplog: pytest.LogCaptur
     rows = format_dataset(_dataset({"prompt": own}, {"prompt": own[1:]}), "Be brief.", SHOTS)
     assert rows["prompt"][:] == [own, [SYSTEM, own[1]]]
     assert "few_shot is not used" in caplog.text
+    caplog.clear()
+    assert format_dataset(_dataset({"prompt": own[1:]}), None, [])[0]["prompt"] == own[1:]
+    assert caplog.text == ""
     unchanged = format_dataset(_dataset({"prompt": own[1:], "question": "ignored"}))
     assert (unchanged[0]["prompt"], unchanged[0]["question"]) == (own[1:], "ignored")
 
@@ -83,6 +86,7 @@ def test_example_ids_are_integers(ids: list[Any], expected: list[int], source: l
     """Integer ids are kept, others move to ``src_id``; the reserved ``env_id`` column goes."""
     rows = format_dataset(_dataset(*({"question": "x", "example_id": each, "env_id": "e"} for each in ids)))
     assert rows["example_id"][:] == expected
+    assert len(format_dataset(_dataset({"question": "x", "example_id": 1}).select([]), "Be brief.")) == 0
     assert (rows["src_id"][:] if source else None) == source
     assert "env_id" not in rows.column_names
 
@@ -169,6 +173,7 @@ def test_rows_are_drawn_by_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert drawn != load_example_dataset("math500", n=5, seed=2)["answer"][:]
     assert len(set(drawn)) == 5
     assert len(load_example_dataset("math500", "validation", n=100)) == 20
+    assert load_example_dataset("math500", n=5)["answer"][:] == load_example_dataset("math500", n=5, seed=0)["answer"][:]
     for every in (None, 0, -1):
         assert load_example_dataset("math500", n=every)["answer"][:] == [str(i) for i in range(20)]
 
@@ -193,6 +198,20 @@ def test_both_exams_of_a_year_are_loaded() -> None:
     assert EXAMPLE_DATASETS["aime2025"].configs == ("AIME2025-I", "AIME2025-II")
     assert (EXAMPLE_DATASETS["aime2025"].path, EXAMPLE_DATASETS["amc2023"].path) == ("opencompass/AIME2025", "knoveleng/AMC-23")
     assert [get_preprocess_fn("aime2024")({"problem": "P", "answer": answer})["answer"] for answer in ("007", 12, "x")] == ["7", "12", "x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "answer"),
+    [
+        *[("amc2023", {"problem": "P", "answer": each}, text) for each, text in ((0, "0"), (0.5, "0.5"), ("-7", "-7"), ("10.0", "10"))],
+        *[("gsm8k", {"question": "P", "answer": f"#### {each}"}, each.replace(",", "")) for each in ("1,234,567", "-3", "0")],
+        ("gsm8k", {"question": "P", "answer": "#### 1,2 and 3"}, "1,2 and 3"),
+        ("mmlu", {"question": "P", "choices": ["a", "b"], "answer": 0}, "A"),
+        ("prime_code", {"prompt": "P", "verification_info": {"tests": [1]}}, '{"tests": [1]}'),
+    ],
+)
+def test_answers_are_written_plainly(name: str, row: dict[str, Any], answer: str) -> None:
+    assert get_preprocess_fn(name)(row)["answer"] == answer
 
 
 @pytest.mark.parametrize("load", [load_example_dataset, get_preprocess_fn])

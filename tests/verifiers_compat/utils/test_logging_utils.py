@@ -26,6 +26,7 @@ from verifiers_compat.utils.logging_utils import (
     truncate,
     warning_once,
 )
+from vfgym.output.redaction import Secret
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,7 @@ def test_every_logger_of_the_library_is_set_up(tmp_path: Path, capsys: pytest.Ca
     """To stderr and to a file, once each, from the level that is given."""
     file = tmp_path / "new" / "run.log"
     setup_logging("debug", log_format="%(name)s %(message)s", log_file=file)
+    [first] = [handler for handler in logging.getLogger("vfgym").handlers if isinstance(handler, logging.FileHandler)]
     setup_logging("info", log_format="%(name)s %(levelname)s %(message)s", log_file=file)
     for name in (LOGGER_NAME, "verifiers_compat.utils", "vfgym.episode"):
         logging.getLogger(name).info("höre")
@@ -54,6 +56,13 @@ def test_every_logger_of_the_library_is_set_up(tmp_path: Path, capsys: pytest.Ca
     expected = ["verifiers INFO höre", "verifiers_compat.utils INFO höre", "vfgym.episode INFO höre"]
     assert _lines(file) == expected
     assert capsys.readouterr().err.splitlines() == expected
+    assert first.stream is None, "the file of the first call is closed"
+    setup_logging(log_format="%(asctime)s", date_format="now", log_file=file, console_logging=False)
+    logging.getLogger("vfgym").info("x")
+    assert (_lines(file), capsys.readouterr().err) == ([*expected, "now"], "")
+    assert [logging.getLogger(name).propagate for name in LOGGERS] == [False] * 3
+    setup_logging(console_logging=False)
+    assert [logging.getLogger(name).propagate for name in LOGGERS] == [True] * 3
 
 
 def test_the_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +73,12 @@ def test_the_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("VF_LOG_LEVEL", "warning")
     setup_logging()
     assert logger.level == logging.WARNING
-    setup_logging(10)
-    assert logger.level == logging.DEBUG
+    for level, number in ((10, 10), (0, 0), (" 15 ", 15), ("error", logging.ERROR)):
+        setup_logging(level)
+        assert logger.level == number
+    monkeypatch.setenv("VF_LOG_LEVEL", "")
+    setup_logging()
+    assert logger.level == logging.INFO
 
 
 def test_importing_configures_nothing() -> None:
@@ -82,7 +95,11 @@ def test_json_lines(tmp_path: Path) -> None:
         raise KeyError("x")
     except KeyError:
         logging.getLogger("vfgym").exception("failed")
-    first, second = map(json.loads, _lines(file))
+    logging.getLogger("vfgym").info("x", extra={"level": "mine", "timestamp": 0, "key": str(Secret("sk-abcdefghijklmnop"))})
+    first, second, third = map(json.loads, _lines(file))
+    assert first["path"] == repr(file)
+    assert first.keys() == {"timestamp", "level", "name", "message", "example_id", "path"}
+    assert (third["level"], third["timestamp"] == 0, "abcdefghij" in third["key"]) == ("INFO", False, False)
     assert {key: first[key] for key in ("level", "name", "message", "example_id")} == {
         "level": "INFO",
         "name": "vfgym",
@@ -97,7 +114,10 @@ def test_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"level": "INFOO"}, "Did you mean `INFO`"),
+        ({"level": "INFOO"}, "there is no log level 'INFOO'; known: .*Did you mean `INFO`"),
+        ({"level": ""}, "there is no log level ''"),
+        ({"level": True}, "there is no log level True"),
+        ({"json_logging": True, "date_format": ""}, "json_logging"),
         ({"file_logging": True}, "log_file"),
         ({"json_logging": True, "log_format": "%(message)s"}, "json_logging"),
     ],
@@ -127,6 +147,10 @@ def test_levels_are_restored() -> None:
     assert [logger.level for logger in loggers] == before
     with pytest.raises(ValueError, match="no log level"), log_level("loud"):
         pass
+    one, other = logging.getLogger("test.one"), logging.getLogger("test.two")
+    with log_level(logging.ERROR, "test.one", "test.two"):
+        assert [logger.level for logger in (one, other, *loggers)] == [logging.ERROR, logging.ERROR, *before]
+    assert (one.level, other.level) == (0, 0)
 
 
 def test_once_is_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -136,11 +160,14 @@ def test_once_is_once(caplog: pytest.LogCaptureFixture) -> None:
         warning_once(logger, "careful")
         warning_once(other, "careful")
         log_once(logger, logging.ERROR, "careful")
+        warning_once(logger, "careful again")
     assert [(record.name, record.levelname) for record in caplog.records] == [
         ("test.once", "WARNING"),
         ("test.other", "WARNING"),
         ("test.once", "ERROR"),
+        ("test.once", "WARNING"),
     ]
+    assert {record.filename for record in caplog.records if record.levelname == "ERROR"} == {Path(__file__).name}
 
 
 def _row(number: int, error: Any = None) -> dict[str, Any]:
@@ -172,10 +199,14 @@ def test_the_sample_of_a_training_step(capsys: pytest.CaptureFixture[str]) -> No
     assert "Step 7" in shown
     assert "broken" in shown
     assert "answer 1" in shown
-    print_prompt_completions_sample(columns[0], columns[1], None, columns[3], 7)
+    print_prompt_completions_sample(columns[0], columns[1], None, columns[3], 0)
     shown = capsys.readouterr().out
     assert "answer 0" in shown
     assert "answer 1" not in shown
+    assert ("Step 0" in shown, "Error" in shown) == (True, False)
+    print_prompt_completions_sample(columns[0], columns[1], [None, "broken"], columns[3], num_samples=0)
+    shown = capsys.readouterr().out
+    assert ("Step" in shown, "answer" in shown, "broken" in shown) == (False, False, False)
 
 
 @pytest.mark.parametrize("arguments", [(), (["x"],), (["x"], ["y"], None, None, 1), (["x"], ["y"], None, [1.0, 2.0], 1), (["x"], 3)])
@@ -186,14 +217,39 @@ def test_neither_shape(arguments: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0ms"), (0.0154, "15ms"), (1, "1.0s"), (59.94, "59.9s"), (60, "1m"), (3599, "59m 59s"), (3600, "1h"), (90061, "1d 1h")],
+    [
+        (0, "0ms"),
+        (0.0154, "15ms"),
+        (1, "1.0s"),
+        (0.9996, "1.0s"),
+        (59.94, "59.9s"),
+        (59.96, "1m"),
+        (60, "1m"),
+        (3599, "59m 59s"),
+        (3600, "1h"),
+        (86400, "1d"),
+        (86460, "1d"),
+        (90061, "1d 1h"),
+    ],
 )
 def test_times(seconds: float, text: str) -> None:
     assert print_time(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KB"), (3 * 1024**2, "3.0 MB"), (2 * 1024**4, "2.0 TB")]
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1023.6, "1.0 KB"),
+        (1536, "1.5 KB"),
+        (1024**2 - 1, "1.0 MB"),
+        (3 * 1024**2, "3.0 MB"),
+        (1024**3, "1.0 GB"),
+        (2 * 1024**4, "2.0 TB"),
+        (1024**5, "1024.0 TB"),
+        (-1536, "-1.5 KB"),
+    ],
 )
 def test_sizes(size: int, text: str) -> None:
     assert print_size(size) == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,13 @@ def test_states_become_numbered_rows() -> None:
     ]
     assert rows[0]["x"] == "p"
     assert "x" not in save_utils.state_to_output(_state(3, x=1))
+    kept = save_utils.state_to_output(_state(3, x=0, y=print, z=2), ["x", "y"])
+    assert (kept["x"], kept["rollout"], kept["y"], "z" in kept) == (
+        0,
+        0,
+        "<not kept: builtin_function_or_method has no form in JSON>",
+        False,
+    )
     assert save_utils.serialize_timing(RolloutTiming(1.0))["start_time"] == 1.0
 
 
@@ -82,7 +90,25 @@ def test_the_builder_keeps_the_statistics(outputs: Any, tmp_path: Path) -> None:
     metadata = built["metadata"]
     assert (metadata["avg_reward"], metadata["pass_at_k"], metadata["env_args"]) == (0.5, {"1": 0.5, "2": 0.5}, {"a": 1})
     assert (metadata["base_url"], metadata["path_to_save"]) == ("http://x", tmp_path)
-    assert metadata["version_info"]["vf_version"]
+    assert metadata["version_info"] == {"vf_version": version("vfgym"), "vf_commit": None, "env_version": None, "env_commit": None}
+    counts = ("num_examples", "rollouts_per_example", "env_id", "model", "seed", "pass_threshold", "state_columns")
+    assert [metadata[name] for name in counts] == [2, 2, "sums", "me/model", 0, 0.5, []]
+    assert built is not builder.build()
+
+
+def test_what_is_known_of_a_run_is_in_its_metadata(outputs: Any) -> None:
+    """Without a path, nothing is saved; changed arguments change no run."""
+    arguments = {"a": 1}
+    given: dict[str, Any] = {"pass_threshold": 0.0, "version_info": {"vf_version": "1"}, "seed": 7, "state_columns": ["x"]}
+    builder = save_utils.GenerateOutputsBuilder("e", arguments, "m", 3, 2, **given, max_concurrent=5, sampling_args={"n": 0})
+    arguments["a"] = 2
+    builder.add_outputs(outputs["outputs"][:1])
+    builder.add_outputs(outputs["outputs"][1:2])
+    assert [(row["example_id"], row["rollout"]) for row in builder.build()["outputs"]] == [(0, 0), (0, 1)]
+    metadata = builder.build_metadata()
+    known = {**given, "max_concurrent": 5, "sampling_args": {"n": 0}, "env_args": {"a": 1}, "num_examples": 3, "rollouts_per_example": 2}
+    assert {name: metadata[name] for name in known} == known
+    assert (metadata["path_to_save"], metadata["pass_at_k"]["1"]) == (None, 1.0)
 
 
 def test_what_is_saved_can_be_loaded(outputs: Any, tmp_path: Path) -> None:
@@ -117,6 +143,30 @@ def test_rows_are_added_after_whole_lines(tmp_path: Path) -> None:
         save_utils.save_new_outputs([second], tmp_path)
         expected = [0, 1] if end >= len(whole) - 1 else [1]
         assert [row["rollout"] for row in save_utils.load_outputs(tmp_path)] == expected
+
+
+def test_a_whole_line_that_cannot_be_read_stays(tmp_path: Path) -> None:
+    """Whoever reads the file is told of it."""
+    deep = "[" * 300 + "]" * 300
+    (tmp_path / "results.jsonl").write_text(deep)
+    save_utils.save_new_outputs([RolloutOutput(example_id=0, rollout=0), RolloutOutput(example_id=0, rollout=1)], tmp_path)
+    assert [line == deep for line in (tmp_path / "results.jsonl").read_text().splitlines()] == [True, False, False]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_file_that_could_not_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    save_utils.save_metadata({"model": "a"}, tmp_path)
+    save_utils.save_outputs([RolloutOutput(example_id=0, rollout=0)], tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def fail(*paths: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(save_utils.os, "replace", fail)
+    for save in (lambda: save_utils.save_metadata({}, tmp_path), lambda: save_utils.save_outputs([], tmp_path)):
+        with pytest.raises(error):
+            save()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_resuming_with_other_settings_is_refused(outputs: Any, tmp_path: Path) -> None:

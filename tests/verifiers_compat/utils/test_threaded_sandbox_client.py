@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.agent_programs import needs_sandbox
 from verifiers_compat.utils.threaded_sandbox_client import CommandTimeoutError, CreateSandboxRequest, ThreadedAsyncSandboxClient
-from vfgym.errors import SandboxError
+from vfgym.errors import ConfigurationError, SandboxError
 from vfgym.sandboxes import SandboxSpec
 
 pytestmark = needs_sandbox
@@ -48,10 +49,21 @@ async def test_a_sandbox_from_its_creation_to_its_end(client: ThreadedAsyncSandb
     assert (late.value.sandbox_id, late.value.command, late.value.timeout) == (made.id, "sleep 60", 0.01)
     with pytest.raises(CommandTimeoutError):
         await client.run_background_job(made.id, "sleep 60", timeout=0.01)
+    endless = await client.start_background_job(made.id, "sleep 600")
+    assert await client.get_background_job(made.id, endless) is endless
     assert await client.delete(made.id) == {"id": made.id}
+    while not client._jobs[endless.job_id].done():
+        await asyncio.sleep(0)
+    with pytest.raises(SandboxError):
+        await client.get_background_job(made.id, endless)
     await client.delete(made.id)
     with pytest.raises(SandboxError):
         await client.execute_command(made.id, "true")
+
+
+async def test_the_backend_is_the_one_that_was_named() -> None:
+    with pytest.raises(ConfigurationError, match="nowhere"):
+        await ThreadedAsyncSandboxClient(backend="nowhere").create(CreateSandboxRequest())
 
 
 async def test_several_are_deleted_at_once(client: ThreadedAsyncSandboxClient) -> None:

@@ -14,6 +14,7 @@ from tests.harbor_tasks import CHECK, make_task
 from tests.models import Recording
 from tests.verifiers_compat.v1.playing import OFFLINE
 from verifiers_compat.v1.cli_harness import write_instruction
+from verifiers_compat.v1.tool_server import MCP_COMMAND
 from vfgym.messages import AssistantMessage, ToolCall
 
 FAKE = """#!/usr/bin/env python3
@@ -22,16 +23,20 @@ print(json.dumps([os.getcwd(), sys.argv[1:], sys.stdin.read()]))
 """
 
 
+TWO_PROMPTS = [{"role": "system", "content": "be brief"}, {"role": "system", "content": [{"type": "text", "text": "and kind"}]}]
+
+
 @pytest.mark.parametrize(
     ("kind", "program", "log"), [("OpenCode", ".opencode/bin/opencode", "opencode_log"), ("Pi", ".npm/bin/pi", "pi_log")]
 )
 async def test_agents_are_told_their_task_and_their_model(kind: str, program: str, log: str) -> None:
     """What stands for the agent prints how it was called; its configuration names the model's address in the sandbox."""
     path = f"/home/sandbox/{program}"
-    config = {"OpenCode": "/opencode/config.json", "Pi": "/pi/models.json"}[kind]
-    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "artifacts": {"config": {"path": config, "format": "json"}}}
+    config, system = {"OpenCode": ("/opencode/config.json", "/opencode/system.txt"), "Pi": ("/pi/models.json", "/pi/system.txt")}[kind]
+    kept = {"config": {"path": config, "format": "json"}, "system": {"path": system}}
+    more = {"files": {path: FAKE}, "setup": f"chmod +x {path}", "artifacts": kept}
     own = {"disabled_tools": ["edit"], "provider_timeout_ms": 0} if kind == "OpenCode" else {}
-    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt="be brief", model="m", **own)
+    harness = getattr(vf, kind)(sandbox=OFFLINE, program=more, system_prompt=TWO_PROMPTS, model="m", **own)
     state = await harness.run({"prompt": "do it"})
     assert state["error"] is None
     folder, arguments, told = json.loads(state["artifacts"][log])
@@ -39,13 +44,25 @@ async def test_agents_are_told_their_task_and_their_model(kind: str, program: st
     assert told == ("do it" if kind == "OpenCode" else "")
     if kind == "Pi":
         assert arguments[-1] == "@/pi/instruction.txt"
-        assert arguments[arguments.index("--system-prompt") + 1] == "be brief"
+        assert arguments[arguments.index("--system-prompt") + 1] == "be brief\n\nand kind"
     written = state["artifacts"]["config"]
-    assert "http://127.0.0.1:" in json.dumps(written)
+    assert state["artifacts"]["system"] == "be brief\n\nand kind"
+    provider = written["provider" if kind == "OpenCode" else "providers"]["rollout"]
+    endpoint = provider["options"] if kind == "OpenCode" else provider
+    address, key = endpoint["baseURL" if kind == "OpenCode" else "baseUrl"], endpoint["apiKey"]
+    assert address.startswith("http://127.0.0.1:")
+    assert "http" not in key
     if kind == "OpenCode":
-        assert written["provider"]["rollout"]["options"]["timeout"] == 0
-        assert written["agent"]["build"] == {"prompt": "{file:/opencode/system.txt}", "tools": {"edit": False}}
-        assert [tool["enabled"] for tool in written["mcp"].values()] == [True]
+        model = {"npm": "@ai-sdk/openai-compatible", "models": {"model": {"name": "model"}}}
+        assert written == {
+            "provider": {"rollout": {**model, "options": {"baseURL": address, "apiKey": key, "timeout": 0}}},
+            "model": "rollout/model",
+            "agent": {"build": {"prompt": "{file:/opencode/system.txt}", "tools": {"edit": False}}},
+            "mcp": {"rollout-tools": {"type": "local", "command": list(MCP_COMMAND), "enabled": True}},
+            "compaction": {"auto": False, "prune": False},
+        }
+    else:
+        assert provider == {"baseUrl": address, "apiKey": key, "api": "openai-completions", "models": [{"id": "model"}]}
 
 
 async def test_mini_swe_agent_is_told_what_its_configuration_says_as_it_is() -> None:
@@ -127,6 +144,17 @@ def test_agents_need_a_sandbox(kind: Any) -> None:
     sandbox = kind(config=config, sandbox={"memory_gb": 3, "environment_vars": {"A": "a"}}).program.sandbox
     assert (sandbox.command_timeout, sandbox.memory_gb, sandbox.workdir, sandbox.timeout_minutes) == (60, 3, "/here", 120)
     assert kind(config=vf.HarnessConfig(config)).program.sandbox.memory_gb == 1
+
+
+def test_options_of_a_command_arrive_and_its_program_wins_over_them(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"files": {"/a": "a"}, "dirs": {"/d": str(tmp_path)}, "env": {"A": "a", "B": "b"}}
+    more: dict[str, Any] = {"setup": ["x"], "artifacts": {"log": {"path": "/l"}}, "tools": "mcp"}
+    program = vf.CLIHarness(["agent"], **given, **more, sandbox=OFFLINE, program={"env": {"B": "c"}, "files": {"/b": ""}}).program
+    own = program.options_with({})
+    assert (program.command, program.tools, program.sandbox.network_access) == (("agent",), "mcp", False)
+    assert {name: own[name] for name in given} == {**given, "files": {"/a": "a", "/b": ""}, "env": {"A": "a", "B": "c"}}
+    assert (own["setup"], own["artifacts"]["log"]["path"]) == (["x"], "/l")
+    assert [vf.CLIHarness("a", sandbox=each).program.sandbox is None for each in (True, False, {})] == [False, True, False]
 
 
 COMMANDS = ("cat double.py", "sed -i 's/x + 2/x * 2/' double.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")

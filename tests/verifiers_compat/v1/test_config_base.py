@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from pydantic import Field, ValidationError
 
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.configurations import Level, Levels, MyEnv, Other, Style
-from verifiers_compat.v1.config_base import merge_values
+from verifiers_compat.v1.config_base import WrongConfig, as_list, merge_values, none_unless_given, within_field
 from vfgym.errors import ConfigurationError
 
 
@@ -78,6 +79,8 @@ def test_sections_of_a_file(file: Path) -> None:
     ("section", "message"),
     [
         ("env.tasket", r"env\.toml has no table \[env\.tasket\]\. Did you mean `taskset`"),
+        ("env.taskset.level.x", r"env\.toml has no table \[env\.taskset\.level\.x\]\.$"),
+        (["zzz", "below"], r"env\.toml has no table \[zzz\]\.$"),
         ("name", r"\[name\] of .*env\.toml is not a table"),
         ("wrong", r"\[wrong\] of .*env\.toml does not fit Level: level: .*valid integer.*; levl: there is no such field\. Level has: "),
         (None, r"env\.toml does not fit Level: name: there is no such field"),
@@ -121,3 +124,80 @@ def test_fields_win_over_the_configuration_they_start_from() -> None:
     assert (vf.HarnessConfig(base, max_turns=None).max_turns, vf.HarnessConfig().max_turns) == (3, 10)
     config = vf.HarnessConfig.from_config(base, model="b")
     assert (config.max_turns, config.model, vf.HarnessConfig.from_config({"model": "a"}, model=None).model) == (3, "b", "a")
+
+
+def test_what_was_never_set_stays_so_and_the_copy_is_its_own() -> None:
+    config = Style(style="loud", sampling_args={"stop": [["a"]]})
+    copied = config.with_arguments(model="b", max_turns=0, user=None)
+    assert (copied.model, copied.max_turns, type(copied)) == ("b", 0, Style)
+    assert (copied.model_fields_set, config.model_fields_set) == (
+        {"style", "sampling_args", "model", "max_turns"},
+        {"style", "sampling_args"},
+    )
+    copied.sampling_args["stop"][0].append("b")
+    assert config.sampling_args == {"stop": [["a"]]}
+    assert config.with_arguments(sampling_args={"n": 0}).sampling_args == {"stop": [["a"]], "n": 0}
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [
+        ((0,), {"d": 4}, (0, None, None, 4)),
+        ((0, 1), {"d": 4, "c": 2}, (0, 1, 2, 4)),
+        ((0,), {"d": 4, "b": None}, (0, None, None, 4)),
+    ],
+)
+def test_a_constructor_sees_none_for_what_was_left_out(args: Any, kwargs: Any, expected: Any) -> None:
+    found: list[Any] = []
+
+    class Made:
+        @none_unless_given
+        def __init__(self, a: Any, b: Any = 1, *, c: Any = 2, d: Any) -> None:
+            """Make one."""
+            found.append((a, b, c, d))
+
+    Made(*args, **kwargs)
+    assert found == [expected]
+    assert (Made.__init__.__doc__, list(inspect.signature(Made).parameters)) == ("Make one.", ["a", "b", "c", "d"])
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'd'"):
+        Made(0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        (None, []),
+        ("", [""]),
+        (b"ab", [b"ab"]),
+        (0, [0]),
+        ({}, [{}]),
+        ((), []),
+        (("a", "b"), ["a", "b"]),
+        (iter("ab"), ["a", "b"]),
+        (vf.TasksetConfig(), [vf.TasksetConfig()]),
+    ],
+)
+def test_one_alone_stands_for_itself(value: Any, items: list[Any]) -> None:
+    assert as_list(value) == items
+
+
+def test_a_list_is_copied() -> None:
+    given = ["a"]
+    as_list(given).append("b")
+    assert given == ["a"]
+
+
+def test_errors_are_placed_within_a_field() -> None:
+    with pytest.raises(ValidationError) as caught, within_field(MyEnv, "taskset"):
+        Level(levl=3)
+    [problem] = caught.value.errors()
+    assert (caught.value.title, problem["loc"], problem["msg"].partition(". ")[0]) == (
+        "MyEnv",
+        ("taskset", "levl"),
+        "there is no such field",
+    )
+    with pytest.raises(WrongConfig) as wrong, within_field(MyEnv, "taskset"):
+        Level(3)
+    assert str(wrong.value) == "MyEnv.taskset: Level starts from a configuration or a mapping, got int: 3"
+    with within_field(MyEnv, "taskset"):
+        pass

@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 from verifiers_compat.cli.evals.fields import EvalFields
-from verifiers_compat.cli.evals.settings import check_installed, resolve_config
+from verifiers_compat.cli.evals.settings import MissingEnvironment, check_installed, resolve_config
 from vfgym.clients.config import PROVIDERS
 from vfgym.errors import ConfigurationError
 
@@ -59,6 +60,11 @@ def test_what_is_not_said_has_its_default_and_what_is_said_twice_is_settled() ->
     assert (config.sampling_args, config.env_dir_path, config.save_results) == ({}, "./environments", False)
     config = config_of(max_tokens=7, temperature=0.5, sampling_args={"temperature": 0, "seed": 1})
     assert config.sampling_args == {"max_tokens": 7, "temperature": 0, "seed": 1}
+    assert config_of(max_tokens=5, temperature=0).sampling_args == {"max_tokens": 5, "temperature": 0}
+    assert config_of(model="").model == "openai/gpt-4.1-mini"
+    said: dict[str, Any] = {"num_examples": 0, "rollouts_per_example": 1, "max_concurrent": 2, "env_args": {"a": 0}, "max_retries": 4}
+    assert config_of(**said).model_dump(include={*said}) == said
+    assert config_of(headers_from_state=["X-A: task"]).client_config.extra_headers_from_state == {"X-A": "task"}
     assert config_of(extra_env_kwargs={"timeout_seconds": 9, "x": 1}, timeout=3).extra_env_kwargs == {"timeout_seconds": 3.0, "x": 1}
     assert [config_of(**fields).save_results for fields in ({}, {"save_results": True}, {"save_to_hf_hub": True})] == [False, True, True]
 
@@ -90,7 +96,7 @@ def test_a_name_of_the_registry_gives_model_and_place_unless_more_is_said(regist
         config_of(provider="openapi")
 
 
-def test_defaults_of_an_environment_stand_in_its_pyproject(workspace: Path) -> None:
+def test_defaults_of_an_environment_stand_in_its_pyproject(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = workspace / "modules" / "pyproject.toml"
     file.write_text('[project]\nname = "yes-no"\n[tool.verifiers.eval]\nnum_examples = 8\nrollouts_per_example = 2\nmodel = "m"')
     config = config_of()
@@ -98,6 +104,11 @@ def test_defaults_of_an_environment_stand_in_its_pyproject(workspace: Path) -> N
     assert config_of(rollouts_per_example=4).rollouts_per_example == 4
     file.write_text('[project]\nname = "another"\n[tool.verifiers.eval]\nnum_examples = 8')
     assert config_of().num_examples == 5
+    file.write_text("[project")
+    assert config_of().num_examples == 5
+    assert f"{file} cannot be read, so its defaults for evaluations are not used" in caplog.text
+    file.write_text('[project]\nname = "Yes.No"\n[tool.verifiers.eval]\nrollouts_per_example = 1')
+    assert (config_of().num_examples, config_of().rollouts_per_example) == (5, 1)
     file.write_text('[project]\nname = "yes_no"\n[tool.verifiers.eval]\nnum_examples = "8"')
     with pytest.raises(ConfigurationError, match=r"\[tool\.verifiers\.eval\]: num_examples: .*got '8'"):
         config_of()
@@ -109,12 +120,18 @@ def test_defaults_of_a_package_may_lie_above_it(workspace: Path) -> None:
     (package / "__init__.py").write_text("")
     (workspace / "modules" / "pyproject.toml").write_text('[project]\nname = "packed"\n[tool.verifiers.eval]\nnum_examples = -1')
     assert config_of(env_id="owner/packed@latest").num_examples == -1
+    (package / "pyproject.toml").write_text("[tool.verifiers.eval]\nnum_examples = 4")
+    assert config_of(env_id="packed").num_examples == 4, "what lies in it comes first"
 
 
 def test_an_environment_has_to_be_installed(workspace: Path) -> None:
     check_installed("yes-no")
     check_installed("owner/yes-no@latest")
     check_installed("gymnasium/CartPole-v1")
+    check_installed(f"owner/gymnasium@{gymnasium.__version__}")
+    for name, installed in (("gymnasium", gymnasium.__version__), ("yes-no", "without a version")):
+        with pytest.raises(MissingEnvironment, match=rf"'{name}' is installed \({installed}\), but not as version 0: install that first"):
+            check_installed(f"{name}@0")
     with pytest.raises(ConfigurationError, match="but not as version 2"):
         check_installed("owner/yes-no@2")
     with pytest.raises(ConfigurationError, match=r"no module 'no_such'\. Make it with: vf-init no-such"):
@@ -143,12 +160,14 @@ def test_a_run_to_resume_is_named_or_found(workspace: Path) -> None:
         config_of(model="m", resume="nowhere")
     runs = workspace / "outputs" / "evals" / "yes-no--m"
     same = {"env_id": "yes-no", "model": "m", "rollouts_per_example": 3, "env_args": {}, "sampling_args": {}, "num_examples": 5}
-    for name, changed in {"fewer": {"num_examples": 4}, "same": {}, "hotter": {"sampling_args": {"temperature": 1}}}.items():
+    others: dict[str, Any] = {"hotter": {"sampling_args": {"temperature": 1}}, "args": {"env_args": {"a": 0}}}
+    others |= {"often": {"rollouts_per_example": 4}, "limited": {"limits_each": {"max_turns": 1}}, "model": {"model": "n"}}
+    for name, changed in {"fewer": {"num_examples": 4}, "same": {}, **others}.items():
         (runs / name).mkdir(parents=True)
         (runs / name / "metadata.json").write_text(json.dumps({**same, "limits_each": {}, **changed}))
         (runs / name / "results.jsonl").write_text("")
     assert config_of(model="m", resume=True).resume_path == Path("outputs/evals/yes-no--m/same")
-    for name in ("same", "hotter"):
+    for name in ("same", *others):
         shutil.rmtree(runs / name)
     config = config_of(model="m", resume=True)
     assert (config.resume_path, config.save_results) == (Path("outputs/evals/yes-no--m/fewer"), True)
