@@ -169,6 +169,8 @@ def _with_sections(signature: inspect.Signature, env_args: Mapping[str, Any]) ->
             f"its load_environment takes no config, so nobody would read {', '.join(read) or 'it'}. It takes"
             f" {', '.join(known) or 'nothing'}: give those as arguments, in a file under [env.args]"
         )
+    if "config" not in known:
+        arguments.pop("config", None)  # which is None
     if sections:
         from verifiers_compat.v1.config_base import Config, merge_values
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
+import re
 from typing import Any
 
 import pytest
@@ -69,11 +71,24 @@ async def test_a_semaphore_limits_and_waiting_for_it_can_be_cancelled() -> None:
     await asyncio.gather(*(with_sem(sem, work()) for _ in range(10)))
     assert most == 2
     sem = asyncio.Semaphore(0)
-    task = asyncio.ensure_future(with_sem(sem, _plus_one(1)))
+    never = _plus_one(1)
+    task = asyncio.ensure_future(with_sem(sem, never))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert inspect.getcoroutinestate(never) == inspect.CORO_CLOSED
+
+
+@pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
+async def test_a_semaphore_is_free_again_whatever_happened_while_it_was_held(error: type[BaseException]) -> None:
+    async def broken() -> None:
+        raise error
+
+    sem = asyncio.Semaphore(1)
+    with pytest.raises(error):
+        await with_sem(sem, broken())
+    assert (sem.locked(), await with_sem(sem, _plus_one(0))) == (False, 1)
 
 
 def _state(error: Any = None) -> State:
@@ -91,6 +106,7 @@ INFO = ErrorInfo.of(SandboxError("x"))
         {"error": INFO},
         {"error": {"error": "EmptyModelResponseError", "error_chain_repr": "", "error_chain_str": "EmptyModelResponseError"}},
         [_state(), _state(SandboxError("x"))],
+        (None, {"error": {"error_chain_str": "ToolError -> EmptyModelResponseError"}}),
         SandboxError("raised"),
     ],
 )
@@ -165,8 +181,30 @@ async def test_other_exceptions_and_no_retries() -> None:
     with pytest.raises(KeyError):
         await maybe_retry(broken, max_retries=3, initial=0)()
     assert maybe_retry(broken, max_retries=1).__name__ == "broken"
-    with pytest.raises(ValueError, match="negative"):
-        maybe_retry(broken, max_retries=-1)
+    for given in ({"max_retries": -1}, {"initial": -0.5}, {"max_wait": -2.0}):
+        numbers = {"max_retries": 0, "initial": 1.0, "max_wait": 60.0, **given}
+        told = "max_retries, initial and max_wait must not be negative, got {max_retries}, {initial} and {max_wait} (seconds)"
+        with pytest.raises(ValueError, match=re.escape(told.format(**numbers))):
+            maybe_retry(broken, **given)  # type: ignore[arg-type]
+
+
+async def test_only_the_given_errors_are_repeated_and_each_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    written = [
+        {"error_chain_repr": "", "error_chain_str": "KeyError"},
+        {"error_chain_repr": "KeyError('x')", "error_chain_str": "KeyError"},
+    ]
+    outcomes: list[Any] = [KeyError("raised"), *({"error": each} for each in written), SandboxError("x")]
+
+    async def attempt(*, key: int) -> Any:
+        if isinstance(outcomes[0], Exception):
+            raise outcomes.pop(0)
+        return outcomes.pop(0)
+
+    with pytest.raises(SandboxError):
+        await maybe_retry(attempt, 5, initial=0, error_types=(KeyError, OSError))(key=0)
+    begun = [record.getMessage().partition(" failed, the next begins in 0.0 s: ")[::2] for record in caplog.records]
+    failures = ("KeyError('raised')", "KeyError", "KeyError('x')")
+    assert begun == [(f"attempt {number} of 6", failure) for number, failure in enumerate(failures, 1)]
 
 
 async def test_the_lag_is_measured_again_after_a_stop() -> None:
@@ -186,3 +224,27 @@ def test_lag_statistics() -> None:
     assert (stats.count, stats.median, stats.p90, stats.p99, stats.max) == (100, 0.5, 0.9, 0.99, 1.0)
     assert stats.mean == pytest.approx(0.505)
     assert EventLoopLagStats.of([]) == EventLoopLagStats(0, 0, 0, 0, 0, 0)
+
+
+async def test_a_monitor_keeps_the_newest_and_measures_once() -> None:
+    monitor = EventLoopLagMonitor(interval=0.0001, max_measurements=2)
+    assert await monitor.stop() == EventLoopLagStats(0, 0, 0, 0, 0, 0)
+    monitor.start()
+    monitor.start()
+    assert len(asyncio.all_tasks()) == 2
+    while monitor.get_stats().count < 2:
+        await asyncio.sleep(0)
+    for _ in range(3):
+        await asyncio.sleep(monitor.interval)
+    stats = await monitor.stop()
+    assert (stats.count, stats == monitor.get_stats(), len(asyncio.all_tasks())) == (2, True, 1)
+    with pytest.raises(KeyError):
+        async with monitor:
+            raise KeyError
+    assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("given", [{"interval": 0}, {"interval": -1}, {"max_measurements": 0}])
+def test_a_monitor_that_cannot_measure_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="interval and max_measurements must be positive, got"):
+        EventLoopLagMonitor(**given)

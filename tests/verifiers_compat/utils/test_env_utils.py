@@ -17,6 +17,7 @@ from verifiers_compat.utils.env_utils import (
     load_environment,
     module_name,
 )
+from vfgym.errors import ConfigurationError
 from vfgym.testing import ScriptedClient
 
 HEAD = """
@@ -54,6 +55,10 @@ def test_the_name_the_arguments_and_what_an_environment_says_of_itself(write: An
     write("my_env_two", "def load_environment(): return make(env_id='mine', env_args={'a': 1})")
     env = load_environment("my-env-two")
     assert (env.env_id, env.env_args) == ("mine", {"a": 1})
+    arguments: dict[str, Any] = {"stop": ["a"]}
+    write("empty_env", "def load_environment(**kwargs): return make(env_id='', env_args={})")
+    env = load_environment("empty-env", **arguments)
+    assert (env.env_id, env.env_args) == ("empty-env", arguments)
     write("args_env", "def load_environment(difficulty=1): return make()")
     with pytest.raises(ValueError, match=r"takes no argument 'dificulty'.*Did you mean `difficulty`"):
         load_environment("args-env", dificulty=2)
@@ -75,6 +80,12 @@ async def test_registered_ids_load_too() -> None:
         ("", ValueError, "no function load_environment"),
         ("load_environment = 3", ValueError, "no function load_environment"),
         ("from json import nothing", ValueError, "nothing"),
+        ("import broken", ValueError, "importing the environment 'broken-env' failed: No module named 'broken'"),
+        (
+            "def load_environment(size, *, depth, name=''): return make()",
+            ValueError,
+            "'broken-env' needs the arguments size, depth; got none",
+        ),
         ("def load_environment(): 1 / 0", RuntimeError, "loading the environment 'broken-env' failed: ZeroDivisionError"),
         ("def load_environment(): return None", ValueError, "must return an environment, got NoneType"),
         ("def load_environment(size): return make()", ValueError, "needs the arguments size"),
@@ -98,6 +109,11 @@ def test_what_can_be_wrong_with_it(write: Any, code: str, kind: type[Exception] 
     ("env_id", "told"),
     [
         ("no-such-env", "no module 'no_such_env' is installed"),
+        ("no-such.env", "no module 'no_such.env' is installed"),
+        ("json.no-such", "no module 'json.no_such' is installed"),
+        (" ", "expected the id of an environment, got ' '"),
+        ("json", r"the module 'json' \(.*\) has no function load_environment"),
+        ("sys", r"the module 'sys' \(built in\) has no function"),
         ("reasoning-gym/leg_countin", "Did you mean `reasoning-gym/leg_counting-v0`"),
         ("owner/name@1.2", "names a version"),
         ("what is this", "cannot be the name of a module"),
@@ -181,6 +197,12 @@ def test_sections_that_nobody_takes_are_refused(write: Any) -> None:
     for arguments in ({"taskset": {"n": 1}}, {"config": {"taskset": {"n": 1}}}):
         with pytest.raises(ValueError, match="'plain-env' failed: its load_environment takes no config, so nobody would read taskset"):
             load_environment("plain-env", **arguments)
+    for config in ({}, 3):
+        with pytest.raises(ValueError, match=r"so nobody would read it\. It takes split: give"):
+            load_environment("plain-env", config=config)
+    with pytest.raises(ValueError, match="nobody would read taskset, harness, taskset"):
+        load_environment("plain-env", harness={}, taskset={}, config={"taskset": {}})
+    assert load_environment("plain-env", config=None).env_args == {"config": None}
     write("inner_env", "def load_environment(config=None): return v1.Env(Levels(config=config['taskset']))", head=V1_HEAD)
     with pytest.raises(
         ValueError, match=r"the environment 'inner-env' failed: Level does not fit: n: there is no such field.*inner_env\.py:\d+"
@@ -194,6 +216,19 @@ class Config(BaseModel):
     size: int = 1
 
 
+class Strict(BaseModel, extra="forbid"):
+    """A configuration that takes nothing else."""
+
+    size: int = 1
+
+
+class Strange(BaseModel):
+    """A configuration of another class, which may have more."""
+
+    size: int = 1
+    colour: str = ""
+
+
 class Wider(Config):
     """A configuration with more."""
 
@@ -205,6 +240,8 @@ class Wider(Config):
     [
         (Config, Config),
         (Config | None, Config),
+        (None | Config, Config),
+        (dict[str, Any] | Config | Strict, Config),
         (Annotated[Config, "text"], Config),
         (Annotated[Config | None, "text"], Config),
         (dict[str, Any], None),
@@ -222,6 +259,9 @@ def test_annotations_and_arguments() -> None:
     def untyped(config: Any = None) -> None: ...
     def without(other: int = 2) -> None: ...
 
+    def strict(config: Strict, other: int = 2) -> None: ...
+
+    strict.__annotations__["config"] = Strict
     typed.__annotations__["config"] = "Config"
     signature = inspect.signature(typed)
     assert env_config_annotation(typed, signature) is Config
@@ -231,3 +271,9 @@ def test_annotations_and_arguments() -> None:
     assert coerce_typed_env_config(without, None, {"other": 1}) == {"other": 1}
     wider = Wider(size=5, name="x")
     assert coerce_typed_env_config(typed, signature, {"config": wider})["config"] is wider
+    given = {"config": Strange(size=0), "other": 0}
+    coerced = coerce_typed_env_config(strict, None, given)
+    assert (coerced, given) == ({"config": Strict(size=0), "other": 0}, {"config": Strange(size=0), "other": 0})
+    typed.__annotations__["config"] = "Nobody"
+    with pytest.raises(ConfigurationError, match="the annotation 'Nobody' of config cannot be evaluated: name 'Nobody' is not defined"):
+        env_config_annotation(typed)

@@ -62,7 +62,7 @@ def test_what_is_not_said_has_its_default_and_what_is_said_twice_is_settled() ->
     assert config.sampling_args == {"max_tokens": 7, "temperature": 0, "seed": 1}
     assert config_of(max_tokens=5, temperature=0).sampling_args == {"max_tokens": 5, "temperature": 0}
     assert config_of(model="").model == "openai/gpt-4.1-mini"
-    said: dict[str, Any] = {"num_examples": 0, "rollouts_per_example": 1, "max_concurrent": 2, "env_args": {"a": 0}, "max_retries": 4}
+    said: dict[str, Any] = {"num_examples": -1, "rollouts_per_example": 1, "max_concurrent": 2, "env_args": {"a": 0}, "max_retries": 4}
     assert config_of(**said).model_dump(include={*said}) == said
     assert config_of(headers_from_state=["X-A: task"]).client_config.extra_headers_from_state == {"X-A": "task"}
     assert config_of(extra_env_kwargs={"timeout_seconds": 9, "x": 1}, timeout=3).extra_env_kwargs == {"timeout_seconds": 3.0, "x": 1}

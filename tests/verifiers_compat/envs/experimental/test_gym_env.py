@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 
 import verifiers_compat as vf
 from tests.verifiers_compat.environments import Countdown, Score
 from tests.verifiers_compat.models import Model, evaluated, rolled_out, texts
 from tests.verifiers_compat.test_two_faces import comparable
-from verifiers_compat.envs.experimental.gym_env import EpisodicSumRubric
+from verifiers_compat.envs.experimental.gym_env import EpisodicSumRubric, sum_step_rewards
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient, check_environment
 
@@ -311,3 +312,60 @@ async def test_an_overridden_env_response_of_a_game_is_what_the_model_is_shown()
 
     (output,) = await evaluated(Polite(Countdown, action_parser=int, num_train_episodes=1, num_eval_episodes=0), "0", "0", "0")
     assert texts(output["completion"], "user") == ["2", "Your move, please.", "1", "Your move, please.", "0"]
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    class Empty(vf.Parser):
+        def parse_answer(self, completion: Any) -> str | None:
+            return None if completion[-1]["content"] == "?" else ""
+
+    played: list[str] = []
+    env = vf.GymEnv(Dice, {"faces": 1}, lambda text: played.append(text) or "throw", parser=Empty())
+    env.reset(seed=0)
+    for answer in ("throw", "?"):
+        env.step(answer)
+    assert played == ["", "?"]
+    env.close()
+
+
+async def test_what_is_no_exception_of_an_action_parser_gets_out() -> None:
+    def interrupted(text: str) -> Any:
+        raise KeyboardInterrupt
+
+    env = vf.GymEnv(Dice, action_parser=interrupted)
+    env.reset(seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        env.step("throw")
+    env.close()
+
+
+def test_what_is_given_and_told_belongs_to_whoever_has_it() -> None:
+    """Arguments that change later change no game, and a changed info does not change the state."""
+    arguments = {"faces": 1}
+    env = vf.GymEnv(Dice, arguments)
+    arguments["faces"] = 6
+    assert env.reset(seed=0)[0][-1]["content"] == "1"
+    env.step("throw").info["gym_info"]["thrown"] = 9
+    assert env.step("throw").info["gym_info"] == {"thrown": 1}
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("maker", "kwargs", "blocking"),
+    [
+        (gymnasium.make, {"env_kwargs": {"id": "FrozenLake-v1"}}, False),
+        (gymnasium.make, {"env_kwargs": {"id": gymnasium.spec("CartPole-v1")}}, False),
+        (gymnasium.make, {"env_kwargs": {"id": "CartPole-v1"}, "blocking": True}, True),
+        (CartPoleEnv, {}, False),
+        (Dice, {}, True),
+        (Dice, {"blocking": False}, False),
+        (gymnasium.make, {}, True),
+    ],
+)
+def test_games_that_take_no_time_do_not_block(maker: Any, kwargs: dict[str, Any], blocking: bool) -> None:
+    assert vf.GymEnv(maker, **kwargs).blocking is blocking
+
+
+@pytest.mark.parametrize(("rewards", "total"), [([], 0.0), ([None, 0, 1], 1.0), ([0.1] * 10, 0.9999999999999999)])
+def test_rewards_of_steps_are_added_from_left_to_right(rewards: list[Any], total: float) -> None:
+    assert sum_step_rewards(vf.State(trajectory=[{"reward": reward} for reward in rewards])) == total
