@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder, Mute, Recording, calling
 from tests.verifiers_compat.v1.playing import OFFLINE, command, contents
-from verifiers_compat.v1.sandboxes import with_task
+from verifiers_compat.v1 import sandboxes as v1_sandboxes
+from verifiers_compat.v1.sandboxes import as_sandbox, upload_package, with_task
 from vfgym import sandboxes
 from vfgym.errors import ConfigurationError
 from vfgym.sandboxes import Sandbox, registry
@@ -73,11 +75,71 @@ async def test_what_a_task_says_of_the_sandbox_wins_over_program_and_harness() -
     assert (state["completion"][0]["content"], state["artifacts"]) == ("/other", {"a": "programtask\n"})
 
 
+async def test_what_is_no_text_is_written_as_json_and_what_sets_up_may_be_made_for_the_rollout() -> None:
+    files = {"j": {"task": "info"}, "l": lambda: [None, "x"], "b": lambda: b"\xe2\x82\xac", "n": 0, "e": ""}
+    setup = [
+        lambda task, sandbox: f"echo {task['info']['n']} {sandbox.is_alive} > s",
+        lambda: None,
+        lambda: ["sh", "-c", 'echo "$1" >> s', "-", "$A"],
+        "task.line",
+    ]
+    line = "cat j; echo; cat l; echo; cat b; echo; cat n e; echo; cat s; echo null > null"
+    artifacts = {"null": {"path": "null", "format": "json"}, "item": {"path": "j", "format": "json", "key": "n"}}
+    program = {"command": ["sh", "-c", line], "files": files, "setup": setup, "artifacts": artifacts}
+    state = await state_of(program, task={"info": {"n": 0}, "line": "echo line >> s"})
+    assert state["error"] is None
+    assert state["command"]["stdout"].splitlines() == ['{"n": 0}', '[null, "x"]', "€", "0", "0 True", "$A", "line"]
+    assert state["artifacts"] == {"null": None, "item": 0}
+
+
 def test_what_a_frozen_task_has_filled_in_wins_over_nothing() -> None:
     config = vf.SandboxConfig(cpu_cores=2, packages=["a"])
     both = with_task(config, vf.SandboxConfig(workdir="/b", memory_gb=3).model_dump())
     assert both.model_dump(exclude_defaults=True) == {"cpu_cores": 2, "packages": ["a"], "workdir": "/b", "memory_gb": 3}
     assert with_task(config, None) is with_task(config, {}) is config
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, None), (False, None), (True, {}), ({}, {}), ("program", {"prefer": "program"}), ({"memory_gb": 1}, {"memory_gb": 1})],
+)
+def test_each_way_to_ask_for_a_sandbox(value: Any, expected: dict[str, Any] | None) -> None:
+    found = as_sandbox(value, "x")
+    assert (None if found is None else found.model_dump(exclude_unset=True)) == expected
+
+
+@pytest.mark.parametrize("value", [0, "", [], "yes"])
+def test_what_asks_for_no_sandbox_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"the sandbox of the program x must be true, .*, got {re.escape(repr(value))}"):
+        as_sandbox(value, "the program x")
+
+
+async def test_a_package_is_copied_without_what_is_not_of_it(tmp_path: Path) -> None:
+    for name in ("a.py", "deep/b.py", ".git/x", "__pycache__/x", "c.pyc", "a.egg-info/x", "outputs/x", "deep/outputs/x", "log.outputs"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "nowhere").symlink_to("nothing")
+    copied: list[Any] = []
+
+    class Remembers:
+        async def upload(self, local: Path, inside: str) -> None:
+            copied.append((inside, sorted(str(each.relative_to(local)) for each in local.rglob("*") if each.is_file()), local))
+
+    await upload_package(str(tmp_path), "/there", Remembers(), "it")  # type: ignore[arg-type]
+    [(inside, names, staged)] = copied
+    assert (inside, names, staged.exists()) == ("/there", ["a.py", "deep/b.py", "log.outputs"], False)
+    with pytest.raises(vf.SandboxError, match=r"it cannot be copied into its sandbox: .*no_such"):
+        await upload_package(str(tmp_path / "no_such"), "/there", Remembers(), "it")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError, OSError])
+async def test_a_sandbox_that_cannot_be_prepared_is_closed(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*args: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(v1_sandboxes, "run_setup", failing)
+    with pytest.raises(error):
+        await v1_sandboxes.open_sandbox(vf.SandboxConfig(**OFFLINE, setup_commands=["true"]), "/no/socket")
 
 
 async def test_setups_run_around_the_preparation_and_rewards_see_the_sandbox() -> None:
@@ -106,6 +168,12 @@ async def test_setups_run_around_the_preparation_and_rewards_see_the_sandbox() -
         ({"command": ["no-such-agent"]}, "of Harness ended with code 127"),
         ({"command": ["sh", "-c", "echo broken >&2; exit 3"]}, "code 3: broken"),
         ({"command": ["true"]}, "ended without an answer"),
+        ({"command": ["sh", "-c", "echo on; exit 3"]}, "code 3: on"),
+        ({"setup": "sleep 60", "sandbox": {**OFFLINE, "setup_timeout": 1}}, "the setup command 'sleep 60' took longer than 1"),
+        (
+            {"artifacts": {"n": {"path": "/etc/hostname", "format": "json"}}},
+            "the artifact 'n' of the program, /etc/hostname, cannot be read",
+        ),
         ({"command": ["sleep", "60"], "sandbox": {**OFFLINE, "command_timeout": 1}}, "took longer than 1 s"),
         ({"setup": ["echo not there >&2; exit 4"]}, "ended with code 4: not there"),
         ({"sandbox": {**OFFLINE, "setup_commands": ["exit 5"]}}, "ended with code 5: it printed nothing"),

@@ -12,6 +12,7 @@ from tests.agent_programs import needs_sandbox
 from tests.verifiers_compat.models import evaluated, rolled_out
 from verifiers_compat.alias import install, uninstall
 from vfgym.envs.sandboxed import sandboxes_in_use
+from vfgym.errors import ConfigurationError
 
 pytestmark = needs_sandbox
 
@@ -150,6 +151,11 @@ async def test_a_task_that_cannot_be_set_up_is_the_error_of_its_rollout(vf: Any)
         ('{"a": 1, "b": 2}', {"metrics_prefix": "p_", "metrics_keys": ["a", "z"]}, {"p_a": 1.0}),
         ('{"e": {"f": 2}}', {"metrics_key": "e"}, {"f": 2.0}),
         ('{"a": 1', {}, {}),
+        ("", {}, {}),
+        ('{"a": 0, "b": -1e400, "c": -2.5}', {"metrics_prefix": "p_"}, {"p_a": 0.0, "p_c": -2.5}),
+        ('{"a": 1}', {"metrics_keys": []}, {}),
+        ('{"e": 3}', {"metrics_key": "e"}, {}),
+        ('{"a": 1}', {"metrics_key": "e"}, {}),
         ("[1]", {"metrics_key": "e"}, {}),
     ],
 )
@@ -157,3 +163,72 @@ async def test_numbers_that_a_program_wrote_are_metrics(vf: Any, written: str, o
     env = compose(vf, run_command="true", metrics_path="/tmp/m.json", post_install_uploads={"/tmp/m.json": written}, **options)
     state = await rolled_out(env, "never")
     assert state["harness_metrics"] == metrics
+
+
+async def test_parts_of_harness_and_task_set_go_together(vf: Any, tmp_path: Path) -> None:
+    """Variables of the task set win over those of the harness, folders of the harness over those of the task set."""
+    from verifiers.envs.experimental.composable import SandboxSpec, TaskSet
+
+    for name in ("one", "two", "skills", "mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+
+    class Whole(TaskSet):
+        def get_instruction(self, info: dict[str, Any]) -> str:
+            return ""
+
+        def get_rubric(self) -> Any:
+            return vf.Rubric(funcs=[lambda state: 1.0])
+
+        def get_workdir(self, info: dict[str, Any]) -> str:
+            return f"/tmp/{info['n']}"
+
+        def get_env_vars(self) -> dict[str, str]:
+            return {"A": "task", "B": "task", "AGENT_INSTRUCTION_PATH": "nowhere"}
+
+        def get_upload_dirs(self) -> dict[str, Any]:
+            return {name: tmp_path / name for name in ("one", "two")}
+
+        def get_skills_dir(self) -> Any:
+            return tmp_path / "skills"
+
+    given = {"environment_vars": {"A": "env", "C": "env", "D": "env"}, "timeout_seconds": 90}
+    env = compose(
+        vf,
+        Whole,
+        given,
+        environment_vars=lambda state: {"A": "harness", "C": "harness", "AGENT_WORKDIR": "nowhere"},
+        get_upload_dirs=lambda: {"two": tmp_path / "mine"},
+        upload_dir_mapping={"two": "/tmp/two", "one": "/tmp/one", "none": "/tmp/none"},
+        skills_path="/tmp/skills",
+        system_prompt="",
+        system_prompt_path="/tmp/system",
+        run_command="pwd; echo $A $B $C $D $AGENT_WORKDIR $AGENT_INSTRUCTION_PATH; cd /tmp; cat {one,two,skills}/file system; ls none",
+        log_path="/tmp/one/log",
+        post_install_uploads={"/tmp/one/log": "", "/tmp/x": "more"},
+        post_install_script="test -f /tmp/one/log && test -f /tmp/x",
+        sandbox_spec=SandboxSpec(timeout_minutes=0),
+    )
+    state = await rolled_out(env, "never", row=1)
+    where, variables, files = state["agent_stdout"].splitlines()
+    assert (where, variables) == ("/tmp/1", "task task harness env /tmp/1 /task/instruction.md")
+    assert files == "onemineskills"
+    assert (state["agent_logs"], state["test_timeout"]) == ("", 60 * env.compute_sandbox_timeout_minutes())
+
+
+async def test_an_error_of_the_library_in_the_setup_of_a_task_stays_itself(vf: Any) -> None:
+    env = compose(vf)
+
+    def setup(state: Any) -> None:
+        raise vf.ToolError("of the task")
+
+    env.taskset.setup = setup
+    state = await rolled_out(env, "never")
+    assert (type(state["error"]).__name__, str(state["error"])) == ("ToolError", "of the task")
+
+
+def test_variables_of_a_task_set_may_not_lead_elsewhere(vf: Any) -> None:
+    env = compose(vf)
+    env.taskset.get_env_vars = lambda: {"OPENAI_BASE_URL": "x", "ANTHROPIC_BASE_URL": "y"}
+    with pytest.raises(ConfigurationError, match=r"TaskSet\.get_env_vars\(\) may not have ANTHROPIC_BASE_URL: it leads the program"):
+        env._variables_of_parts(vf.State(input={"info": {"n": 0}}))
