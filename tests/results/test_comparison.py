@@ -302,3 +302,152 @@ def test_pairs_of_several_runs_are_corrected_together_and_say_why_they_cannot_be
 def test_what_cannot_be_compared_is_refused(runs: list[Any], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         compare(*runs)
+
+
+# Rows of other writers, equal tasks, ranges and names
+
+
+def with_metadata(run: GenerateOutputs, **metadata: Any) -> GenerateOutputs:
+    run["metadata"] |= metadata  # type: ignore[typeddict-item]
+    return run
+
+
+def test_rows_without_fingerprints_go_by_their_example_and_equal_tasks_by_their_order() -> None:
+    a, b = results_of({(0, 0): 1.0, (1, 0): 0.0, (2, 0): 0.0}, "a"), results_of({(0, 0): 0.0, (1, 0): 0.0, (3, 0): 1.0}, "b")
+    for row in (*a["outputs"], *b["outputs"]):
+        row |= {"fingerprint": None, "rollout": None}
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["examples"], pair["rollouts"], pair["unpaired"], pair["difference"]) == (2, 2, [1, 1], -0.5)
+    for row in (*a["outputs"], *b["outputs"]):
+        row["fingerprint"] = "one task"
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["examples"], pair["rollouts"], pair["unpaired"], pair["difference"]) == (1, 3, [0, 0], 0.0)
+    with pytest.raises(ConfigurationError, match="b and a share no task"):
+        compare(a, with_metadata(b, env_id="another"))
+
+
+def test_a_declared_range_is_that_of_both_runs_together() -> None:
+    rewards = {(task, 0): 0.5 for task in range(20)}
+    a, b = (results_of({slot: reward + gain for slot, reward in rewards.items()}, name) for name, gain in (("a", 0.0), ("b", 0.25)))
+    differences = {task: [0.25] for task in range(20)}
+    for of_a, of_b, width in (([0.0, 1.0], [-1.0, 0.8], 2.0), ([-1.0, 0.8], [0.0, 1.0], 2.0), ([0.0, 1.0], [0.25, 0.75], 1.0)):
+        comparison = compare(with_metadata(a, reward_range=of_a), with_metadata(b, reward_range=of_b))
+        assert comparison["pairs"][0]["interval"] == list(estimate_mean(differences, (-width, width)).interval or ())
+        assert [run["interval"] for run in comparison["runs"]] == [
+            interval_of({task: [0.5] for task in range(20)}, of_a),
+            interval_of({task: [0.75] for task in range(20)}, of_b),
+        ]
+    for of_a, of_b in (([0.0, 1.0], None), (None, [0.0, 1.0])):
+        (pair,) = compare(with_metadata(a, reward_range=of_a), with_metadata(b, reward_range=of_b))["pairs"]
+        assert pair["interval"] is None
+        assert pair["verdict"] == "b is better than a by 0.25 in each of 20 tasks"
+
+
+def test_a_worse_run_is_called_worse_with_the_end_of_its_interval_that_is_nearest_to_zero_first() -> None:
+    a, b = (results_of({(task, 0): float(task < right) for task in range(20)}, name) for name, right in (("a", 16), ("b", 10)))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["better"], pair["worse"], pair["equal"], pair["distinguishable"]) == (0, 6, 14, True)
+    assert pair["verdict"] == "b is worse than a by 0.3 (95 % interval: 0.0186 to 0.548) with 20 tasks"
+
+
+@pytest.mark.parametrize(
+    ("gain", "size"), [(0.000123456, "0.000123"), (12.345, "12.3"), (999.0, "999"), (1000.0, "1000"), (123456.7, "123457")]
+)
+def test_how_large_a_difference_is_has_three_digits_that_say_something(gain: float, size: str) -> None:
+    a, b = (results_of({(task, 0): 2.0 + worth for task in range(6)}, name) for name, worth in (("a", 0.0), ("b", gain)))
+    assert compare(a, b)["pairs"][0]["verdict"] == f"b is better than a by {size} in each of 6 tasks"
+
+
+def test_one_task_tells_nothing() -> None:
+    a, b = (results_of({(0, number): reward for number in range(9)}, name) for name, reward in (("a", 0.0), ("b", 1.0)))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["difference"], pair["interval"], pair["p_value"], pair["needed"]) == (1.0, None, None, None)
+    assert pair["verdict"] == "not distinguishable with 1 task: what one task says is no more than chance, play more of them"
+
+
+def test_gains_and_losses_that_cancel_are_too_small_to_be_found() -> None:
+    a, b = (results_of({(task, 0): float(task % 2 == right) for task in range(6)}, name) for name, right in (("a", 0), ("b", 1)))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["better"], pair["worse"], pair["difference"], pair["needed"]) == (3, 3, 0.0, None)
+    assert pair["verdict"] == "not distinguishable with 6 tasks: if there is a difference, it is too small to be found"
+
+
+def test_a_pair_without_a_number_stands_in_no_correction_and_says_what_both_lack() -> None:
+    base = results_of({(task, 0): 0.0 for task in range(6)}, "base")
+    better = results_of({(task, 0): 1.0 for task in range(6)}, "better")
+    unknown = results_of({(task, 0): 1.0 for task in range(6)}, "unknown")
+    unknown["outputs"][0] |= {"counted_reward": None, "failed": True}
+    first, second = compare(base, unknown, better)["pairs"]
+    assert (first["p_value"], first["better"], second["p_value"]) == (None, 5, pytest.approx(1 / 32))
+    endless = results_of({(task, 0): math.inf if task < 2 else 1.0 for task in range(6)}, "endless")
+    comparison = compare(endless, unknown)
+    assert [run["mean"] for run in comparison["runs"]] == [None, None]
+    assert comparison["pairs"][0]["verdict"] == (
+        "no difference can be given: endless has 2 rollouts with a reward that is not a finite number and"
+        " unknown has 1 rollout that failed or were cut, with nothing to count with (make the environment with failure_reward=...)"
+    )
+
+
+def test_runs_that_share_only_missing_rollouts_have_no_difference() -> None:
+    a, b = (missing(results_of({(0, 0): 0.0, (1, 0): 1.0}, name), gone) for name, gone in (("a", [0]), ("b", [1])))
+    (pair,) = compare(a, b)["pairs"]
+    assert (pair["examples"], pair["rollouts"], pair["missing"], pair["p_value"]) == (0, 0, [1, 1], None)
+    assert pair["verdict"].startswith(
+        "no difference can be given: all rollouts that b and a share are missing in one of them. 1 rollout of b "
+    )
+    (run, _) = compare(missing(results_of({(0, 0): 0.0}), [0]), b)["runs"]
+    assert (run["mean"], run["interval"], run["endings"]) == (None, None, {"infrastructure_failed": 1})
+
+
+def test_limits_stand_in_the_order_of_their_names_with_the_time_limit_of_the_environment() -> None:
+    a, b = (results_of({(task, 0): 0.0 for task in range(2)}, name) for name in "ab")
+    with_metadata(a, limits_each={"turns": 5, "tokens": 1e6}, env_args={"timeout_seconds": 0.0})
+    comparison = compare(a, with_metadata(b, env_args={"timeout_seconds": None}, limits_each=None))
+    assert [run["limits"] for run in comparison["runs"]] == [{"turns": 5, "tokens": 1e6, "timeout_seconds": 0.0}, {}]
+    assert comparison["pairs"][0]["verdict"].endswith(
+        "Their limits differ: b had none and a timeout_seconds 0, tokens 1e+06, turns 5, which cut 0 rollouts of b and 0 of a"
+    )
+    assert not compare(a, with_metadata(b, limits_each=a["metadata"]["limits_each"], env_args={"timeout_seconds": 0}))["pairs"][0][
+        "limits_differ"
+    ]
+
+
+def test_each_of_two_runs_that_were_stopped_is_named() -> None:
+    a, b = (
+        with_metadata(results_of({(task, 0): 0.0 for task in range(played)}, name), num_rollouts=4) for name, played in (("a", 3), ("b", 4))
+    )
+    (pair,) = compare(a, b)["pairs"]
+    assert pair["verdict"].endswith(
+        "in each of 3 tasks. a was stopped after 3 of 4 rollouts: those that end early say nothing of the others"
+    )
+    assert [run["mean"] for run in compare(a, b)["runs"]] == [None, 0.0]
+    with_metadata(b, num_rollouts=5)
+    assert [part[:21] for part in compare(a, b)["pairs"][0]["verdict"].split(". ")[1:]] == [
+        "b was stopped after 4",
+        "a was stopped after 3",
+    ]
+
+
+def test_runs_of_one_model_are_called_by_their_directories_and_those_without_by_their_places(tmp_path: Path) -> None:
+    played(up_to(1), results_path=tmp_path / "one")
+    (_, second) = compare(str(tmp_path / "one"), played(up_to(1)), played(up_to(2)))["pairs"]
+    assert "up_to_2 really differs from up_to_1 (one) by" in second["verdict"]
+    (first,) = compare(str(tmp_path / "one"), played(up_to(1)))["pairs"]
+    assert first["verdict"] == "no difference: up_to_1 (run 2) and up_to_1 (one) earned the same in each of 20 tasks"
+    run = with_metadata(results_of({}), path_to_save="/some/where")
+    with pytest.raises(ConfigurationError, match=r"^run 1 \(/some/where\) has no rollouts to compare$"):
+        compare(run, run)
+
+
+def test_a_pair_that_cannot_be_compared_has_nothing_but_a_verdict() -> None:
+    base, other = results_of({(0, 0): 0.0, (1, 0): 0.0}, "base"), results_of({(5, 0): 1.0}, "other")
+    (pair, fine) = compare_places([other, base, results_of({(0, 0): 1.0}, "third")], [(1, 0), (2, 1)])
+    assert pair == {
+        **{"a": 1, "b": 0, "difference": None, "interval": None, "p_value": None, "examples": 0, "rollouts": 0, "unpaired": [2, 1]},
+        **{"missing": [0, 0], "better": 0, "worse": 0, "equal": 0, "distinguishable": False, "changes_if_missing_failed": None},
+        **{"limits_differ": False, "needed": None},
+        "verdict": "cannot be compared: other and base share no task: runs can be compared that played the same tasks"
+        " (of one environment, with the same arguments and split)",
+    }
+    assert (fine["a"], fine["b"], fine["difference"], fine["unpaired"]) == (2, 1, -1.0, [0, 1])
+    assert compare_places([], []) == []
