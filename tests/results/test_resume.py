@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import random
 from collections import Counter
@@ -28,8 +29,9 @@ from vfgym.messages import (
     UserMessage,
 )
 from vfgym.results import EarlierRun, GenerateOutputs, ResultsError, ResultsWriter, RolloutOutput, Run, Slot, find_incomplete, load_results
+from vfgym.results.files import Piece
 from vfgym.results.metadata import version_info
-from vfgym.results.resume import find_differing_setting
+from vfgym.results.resume import check_settings, earlier_metadata, find_differing_setting, has_rows, recorded_spending
 
 ROWS = [{"question": f"{i} + 1?", "answer": str(i + 1), "info": {"number": i}} for i in range(6)]
 
@@ -250,6 +252,56 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path, chang
 )
 def test_a_run_is_resumed_whose_writer_adds_sampling_arguments_that_change_nothing(theirs: Any, own: Any, differs: bool) -> None:
     assert (find_differing_setting({"sampling_args": theirs}, {"sampling_args": own}) is not None) == differs
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "differs"),
+    [
+        ({"env_id": "a"}, {"env_id": "b"}, "env_id"),
+        ({"model": "a"}, {"model": "b"}, "model"),
+        ({"is_model": True}, {"is_model": False}, "is_model"),
+        ({"base_url": "http://x"}, {"is_model": False}, "is_model"),
+        ({"base_url": "http://x"}, {"is_model": True}, None),
+        ({"base_url": "http://x", "is_model": False}, {"is_model": False}, None),
+        ({"base_url": ""}, {"is_model": False}, None),
+        ({"rollouts_per_example": 1}, {"rollouts_per_example": 2}, "rollouts_per_example"),
+        ({"env_args": {"n": 0}}, {"env_args": {"n": None}}, "env_args"),
+        ({"env_args": {"n": 0}}, {"env_args": {}}, "env_args"),
+        ({"env_args": {}}, {"env_args": None}, None),
+        ({"env_args": {"f": "<f at 0x7fA0>"}}, {"env_args": {"f": "<f at 0x11>"}}, None),
+        ({"env_args": {"api_key": "sk-a"}}, {"env_args": {"api_key": "sk-b"}}, None),
+        ({"seed": 0}, {"seed": None}, "seed"),
+        ({"seed": None}, {"seed": 0}, "seed"),
+        ({"seed": None}, {"seed": None}, None),
+        ({"limits_each": {"turns": 5}}, {"limits_each": {}}, "limits_each"),
+        ({"limits_each": None}, {"limits_each": {}}, None),
+        ({}, {"both_seats": True}, "both_seats"),
+        ({"both_seats": True}, {}, "both_seats"),
+        ({}, {"both_seats": False}, None),
+        ({}, {"shard": (1, 2)}, "shard"),
+        ({"shard": [1, 2]}, {"shard": (1, 2)}, None),
+        ({"shard": [1, 2]}, {"shard": (2, 2)}, "shard"),
+        ({"scored_again": True}, {}, "scored_again"),
+        ({"scored_again": False}, {}, None),
+        ({"seed": 1, "model": "a"}, {"seed": 2, "model": "b"}, "model"),
+        ({"tags": ["a"], "num_examples": 1}, {"tags": [], "num_examples": 2}, None),
+        ({}, {"env_id": "a", "seed": 3, "limits_each": {"turns": 5}}, None),
+    ],
+)
+def test_each_setting_that_both_runs_know_must_agree(theirs: dict[str, Any], own: dict[str, Any], differs: str | None) -> None:
+    assert find_differing_setting(theirs, own) == differs
+
+
+def test_a_run_has_at_least_as_many_examples_as_the_one_that_it_goes_on_with() -> None:
+    for before in ({}, {"num_examples": 0}, {"num_examples": 3}, {"num_examples": None}, {"num_examples": "all"}):
+        check_settings("here", before, {"num_examples": 3})
+    with pytest.raises(ConfigurationError, match=r"cannot resume here: its num_examples is 4, and this run's is 3\. Give at least as many"):
+        check_settings("here", {"num_examples": 4}, {"num_examples": 3})
+    with pytest.raises(ConfigurationError) as caught:
+        check_settings("here", {"env_args": {"api_key": "sk-theirs", "n": 1}}, {"env_args": {"api_key": "sk-own"}, "num_examples": 1})
+    assert "sk-" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="its shard is False, and this run's is \\[1, 2\\]"):
+        check_settings("here", {}, {"shard": [1, 2], "num_examples": 1})
 
 
 def test_environment_arguments_must_agree_in_what_they_say(tmp_path: Path) -> None:
@@ -509,6 +561,134 @@ def test_only_one_run_writes_to_a_directory(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="has changed since it was read"):
         ResultsWriter(tmp_path, this.metadata([]), earlier=earlier)
     assert len(stored(tmp_path)) == 2
+
+
+# What else is read of an earlier run
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cost", "abandoned"),
+    [
+        ({}, None, 0),
+        ({"cost": None, "abandoned_requests": None}, None, 0),
+        ({"cost": 0, "abandoned_requests": 0}, 0.0, 0),
+        ({"cost": 2, "abandoned_requests": 3}, 2.0, 3),
+        ({"cost": 0.25}, 0.25, 0),
+        ({"cost": True, "abandoned_requests": "3"}, None, 0),
+        ({"cost": "2"}, None, 0),
+    ],
+)
+def test_what_a_run_cost_so_far_is_read_from_its_metadata(metadata: dict[str, Any], cost: float | None, abandoned: int) -> None:
+    spent = recorded_spending(metadata)
+    assert (spent.cost, spent.abandoned) == (cost, abandoned)
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [({"time": 3}, 3.0), ({"time": 0.0, "time_ms": 2500.0}, 0.0), ({"time": 1.5, "time_ms": 9.0}, 1.5), ({"time": None}, 0.0), ({}, 0.0)],
+)
+def test_how_long_a_run_took_so_far_is_read_from_its_metadata(tmp_path: Path, fields: dict[str, Any], seconds: float) -> None:
+    this = write(tmp_path, small_row(SLOTS[0]))
+    (tmp_path / "metadata.json").write_text(json.dumps({"env_id": "e", "num_examples": 3, **fields}))
+    earlier = EarlierRun.load(tmp_path, this, SLOTS)
+    assert earlier is not None
+    assert earlier.seconds == seconds
+
+
+def test_a_directory_may_hold_no_run(tmp_path: Path) -> None:
+    assert (earlier_metadata(None), earlier_metadata(tmp_path), has_rows(tmp_path), has_rows(tmp_path / "none")) == ({}, {}, False, False)
+    write(tmp_path / "begun")
+    assert (earlier_metadata(tmp_path / "begun")["env_id"], has_rows(tmp_path / "begun")) == ("e", False)
+    (tmp_path / "begun" / "metadata.json").write_text("[")
+    with pytest.raises(ResultsError):
+        earlier_metadata(tmp_path / "begun")
+    (tmp_path / "file").touch()
+    with pytest.raises(ResultsError, match="results_path must be a directory"):
+        has_rows(tmp_path / "file")
+    (tmp_path / "results.jsonl").mkdir()
+    with pytest.raises(ResultsError, match=f"cannot read results from {tmp_path}: "):
+        has_rows(tmp_path)
+
+
+def test_rollouts_with_errors_are_left_out_and_their_groups_where_these_are_scored_together(tmp_path: Path) -> None:
+    rows = [small_row(slot) for slot in SLOTS[:5]]
+    rows[1]["error"] = {"error": "E"}
+    this = write(tmp_path, *rows)
+    for redo_errors, whole_groups, kept in (
+        (False, False, [0, 1, 2, 3, 4]),
+        (True, False, [0, 2, 3, 4]),
+        (False, True, [0, 1, 2, 3]),
+        (True, True, [2, 3]),
+    ):
+        earlier = EarlierRun.load(tmp_path, this, SLOTS, redo_errors=redo_errors, whole_groups=whole_groups)
+        assert earlier is not None
+        assert keys_of(earlier.rows) == [SLOTS[number][:2] for number in kept]
+        assert [earlier.row_of(*slot[:2]) is not None for slot in SLOTS] == [number in kept for number in range(6)]
+        assert earlier.needs_rewrite is (len(kept) < 5)
+        assert list(earlier.find_unmatched_lines()) == [], "what is played again is not put aside"
+        lines = (tmp_path / "results.jsonl").read_bytes().splitlines(keepends=True)
+        assert list(earlier.lines()) == [lines[number] for number in kept]
+        ends = [sum(len(lines[number]) for number in kept[: place + 1]) for place in range(len(kept))]
+        starts = [0, *ends[:-1]]
+        assert earlier.pieces() == [Piece(SLOTS[n][:2], start, end) for n, start, end in zip(kept, starts, ends, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "before", "after"),
+    [
+        (0.0, {}, {"counted_reward": 0.0, "failure_reward": 0.0}),
+        (0.0, {"counted_reward": None, "failure_reward": None}, {"counted_reward": 0.0, "failure_reward": 0.0}),
+        (None, {"counted_reward": 0.0, "failure_reward": 0.0}, {"counted_reward": None, "failure_reward": None}),
+        (-1.0, {"counted_reward": -1.0, "failure_reward": -1.0}, None),
+    ],
+)
+def test_a_failed_rollout_counts_with_what_is_declared_now(tmp_path: Path, declared: Any, before: Any, after: Any) -> None:
+    rows = [
+        small_row(SLOTS[2], ending="policy_failed", failed=True, **before),
+        small_row(SLOTS[0], ending="terminated", counted_reward=0.5),
+    ]
+    rows.append(small_row(SLOTS[1], ending="terminated", reward=math.nan, counted_reward=math.nan))
+    this = write(tmp_path, *rows)
+    asked: list[int] = []
+
+    def declares(example: int) -> Any:
+        asked.append(example)
+        return declared
+
+    earlier = EarlierRun.load(tmp_path, this, SLOTS, failure_reward=declares)
+    assert earlier is not None
+    assert sorted(asked) == [0, 0, 1]
+    assert earlier.needs_rewrite is (after is not None)
+    assert {key: earlier.rows[0].get(key) for key in after or before} == (after or before)
+    assert [(row["counted_reward"], "failure_reward" in row) for row in earlier.rows[1:2]] == [(0.5, False)]
+    as_it_was = EarlierRun.load(tmp_path, this, SLOTS)
+    assert as_it_was is not None
+    assert not as_it_was.needs_rewrite
+    assert {key: as_it_was.rows[0].get(key) for key in before} == before
+
+
+def test_tasks_that_cannot_be_read_go_by_their_example_and_their_number(tmp_path: Path) -> None:
+    slots = [Slot(0, 0, None), Slot(0, 1, None), Slot(1, 0, None)]
+    rows = [small_row(slot) for slot in (slots[1], slots[2])]
+    earlier = EarlierRun.load(tmp_path, write(tmp_path, *rows, small_row(SLOTS[0])), slots)
+    assert earlier is not None
+    assert [earlier.row_of(*slot[:2]) is not None for slot in slots] == [False, True, True]
+    assert not any("fingerprint" not in row or row["fingerprint"] is not None for row in earlier.rows)
+    assert [json.loads(line)["fingerprint"] for line in earlier.find_unmatched_lines()] == [SLOTS[0].fingerprint]
+
+
+def test_a_finished_run_is_found_where_it_may_be_and_one_without_rows_is_not_finished(tmp_path: Path) -> None:
+    settings = {"env_id": "e", "num_examples": -1}
+    write(tmp_path / "done", *[small_row(slot) for slot in SLOTS])
+    assert find_incomplete(tmp_path, settings) is None
+    for most, fits in ((-1, True), (3, True), (4, True), (2, False), (0, False)):
+        found = find_incomplete(tmp_path, {**settings, "num_examples": most}, or_finished=True)
+        assert found == (tmp_path / "done" if fits else None)
+    assert find_incomplete(str(tmp_path), {"env_id": "e"}, or_finished=True) == tmp_path / "done"
+    write(tmp_path / "empty")
+    os.utime(tmp_path / "empty" / "metadata.json", (0, 0))
+    assert find_incomplete(tmp_path, settings) == tmp_path / "empty"
+    assert find_incomplete(tmp_path, settings, or_finished=True) == tmp_path / "done", "the newest"
 
 
 def test_the_newest_run_with_something_left_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -276,12 +276,13 @@ def find_differing_setting(metadata: Mapping[str, Any], settings: Mapping[str, A
 def _comparable(name: str, value: Any) -> Any:
     """Return a setting as it can be compared with one that was read: as it stands on disk, so without secrets; without addresses, too.
 
-    An empty one is None.
+    An empty text, list or mapping is None; 0 and false say something.
     """
     value = redact_data(value)
     if name in _SAID_ANYWAY and isinstance(value, Mapping | None):
         value = {**_SAID_ANYWAY[name], **(value or {})}
-    return parse_json(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value))) or None
+    plain = parse_json(re.sub(r" at 0x[0-9a-fA-F]+", "", json_text(value)))
+    return None if plain in ("", [], {}) else plain
 
 
 def check_settings(path: str | Path, metadata: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
