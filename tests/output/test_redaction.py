@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from vfgym.output import redaction
 from vfgym.output.redaction import (
     REDACTED,
+    RedactedError,
     Secret,
     excerpt,
+    forget_locals,
     redact,
     redact_data,
     redact_error,
@@ -49,6 +51,8 @@ keys = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_catego
         quote_plus,
         html.escape,
         lambda key: html.escape(html.escape(key)),
+        lambda key: html.escape(key).replace("&#x27;", "&apos;"),
+        lambda key: re.sub("[^0-9A-Za-z]", lambda character: f"&#{ord(character[0])};", key),
         ascii,
     ],
 )
@@ -148,6 +152,118 @@ def test_data_lose_secrets_by_their_place_and_keep_the_rest() -> None:
     assert redact_data(redact_data(data)) == redact_data(data)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        *(
+            (name, True)
+            for name in ("api_key", "apikey", "API-Key", "access_key", "private_key", "token", "HF_TOKEN", "my-token", "secret")
+        ),
+        *((name, True) for name in ("client_secret", "password", "db_password", "credentials", "Authorization", "Proxy-Authorization")),
+        *((name, False) for name in ("key", "monkey", "max_tokens", "tokens", "mytoken", "token_count", "secrets", "authorization_url")),
+    ],
+)
+def test_names_of_secrets(name: str, is_secret: bool) -> None:
+    assert redact_data({name: "x"}) == {name: REDACTED if is_secret else "x"}
+    assert repr(with_secrets({name: "x", "n": 0})) == repr({name: REDACTED if is_secret else "x", "n": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "is_table"),
+    [
+        *((name, True) for name in ("headers", "query", "cookies", "extra_headers", "Default-Query", "http_cookies")),
+        *((name, False) for name in ("header", "queries", "cookie", "headers_sent", "subquery")),
+    ],
+)
+def test_names_of_tables_of_secrets(name: str, is_table: bool) -> None:
+    shown = REDACTED if is_table else "x"
+    data = {name: {"a": "x", "b": ["x", ("x", 1)], "c": {"d": "x"}, "e": None, "f": ""}}
+    assert redact_data(data) == {name: {"a": shown, "b": [shown, (shown, 1)], "c": {"d": shown}, "e": None, "f": shown if is_table else ""}}
+    assert redact_data({name: "x"}) == {name: "x"}, "a text of that name is not a table"
+    assert redact_data([{name: {"a": "x"}}]) == [{name: {"a": shown}}]
+
+
+@pytest.mark.parametrize(
+    ("header", "is_key"),
+    [
+        *(
+            (name, True)
+            for name in ("X-Api-Key", "X-Token", "Client-Secret", "Passwd", "passw", "X-Auth", "Credential", "Cookie", "X-SESSION-Id")
+        ),
+        *((name, False) for name in ("X-Title", "User-Agent", "Referer")),
+    ],
+)
+def test_which_headers_are_taken_out_of_answers(header: str, is_key: bool) -> None:
+    redaction._forget_all()
+    value = "0123456789abcdef"
+    with_secrets({"headers": {header: value, "X-Other": {"X-Title": "fedcba9876543210"}}})
+    assert redact(value) == REDACTED
+    assert redact_keys([value, "fedcba9876543210"]) == [REDACTED if is_key else value, "fedcba9876543210"]
+
+
+@pytest.mark.parametrize(
+    ("length", "in_texts", "in_answers"), [(7, False, False), (8, True, False), (15, True, False), (16, True, True), (17, True, True)]
+)
+def test_how_long_a_secret_is_to_be_looked_for(length: int, in_texts: bool, in_answers: bool) -> None:
+    redaction._forget_all()
+    key = Secret("0123456789abcdefg"[:length])
+    assert redact(f"<{key}>") == (f"<{REDACTED}>" if in_texts else f"<{key}>")
+    assert redact_keys(f"<{key}>") == (f"<{REDACTED}>" if in_answers else f"<{key}>")
+
+
+def test_what_is_met_again_as_a_key_or_in_a_configuration_is_one_from_then_on() -> None:
+    redaction._forget_all()
+    text = "0123456789abcdef"
+    Secret(text, is_key=False, passes_by=True)
+    assert redact_keys(text) == text
+    Secret(text, passes_by=True)
+    assert redact_keys(text) == REDACTED
+    Secret(text, is_key=False)
+    assert (redact_keys(text), [*redaction._configured], [*redaction._passing]) == (REDACTED, [text], [])
+    Secret("fedcba9876543210", is_key=False)
+    Secret("fedcba9876543210")
+    assert redact_keys("fedcba9876543210") == REDACTED
+    Secret("https://example.org/v1?v=0011223344556677", display="https://example.org/v1?v=***")
+    assert redact("0011223344556677") == "0011223344556677", "what is in a text that is shown is known already, or not a secret"
+
+
+def test_a_url_of_a_request_passes_by_and_one_in_a_configuration_stays() -> None:
+    for passes_by in (True, False):
+        redaction._forget_all()
+        with_secrets({"url": "https://example.org/v1?key=open+sesame%21"}, passes_by=passes_by)
+        assert [*(redaction._passing if passes_by else redaction._configured)] == ["open+sesame!", "open sesame!"]
+        assert not (redaction._configured if passes_by else redaction._passing)
+        assert redact_keys("open sesame!") == "open sesame!"
+    secret_url("https://example.org/v2?key=swordfish")
+    assert "swordfish" in redaction._configured
+
+
+def test_data_that_are_nested_too_deep_are_left_out() -> None:
+    for empty in ([], (), {}):
+        data: Any = empty
+        for _ in range(101):
+            data = [data]
+        assert redact_data(data) is data
+    data = kept = ["text"]
+    for _ in range(100):
+        data, kept = {"inner": data}, {"inner": kept}
+    assert redact_data(data) == kept
+    clean = redact_data([data])
+    for _ in range(100):
+        clean = clean[0] if isinstance(clean, list) else clean["inner"]
+    assert clean == {"inner": REDACTED}
+
+
+def test_an_excerpt_of_data_that_cannot_be_shown_says_so() -> None:
+    data: Any = []
+    for _ in range(100_000):
+        data = [data]
+    assert excerpt(data, 7) == "(data that are nested too deeply to be shown)"
+    assert (excerpt("abc", 3), excerpt("abc", 9), excerpt("", 0)) == ("'ab", "'abc'", "")
+    while data:  # one by one: freeing them all at once is as deep
+        data = data[0]
+
+
 class OfItsOwn(Exception):
     """An error whose text is not made of its arguments, as those of some HTTP libraries are not."""
 
@@ -171,6 +287,51 @@ def test_errors_with_causes_notes_contexts_and_groups() -> None:
     assert redact(shown) == shown
     assert "first ***" in shown
     assert "note ***" in shown
+
+
+def test_a_cause_whose_text_is_its_own_is_replaced_and_the_rest_stays() -> None:
+    Secret(KEY)
+
+    class Encoded(Exception):
+        sent: bytes
+
+        def __str__(self) -> str:
+            return f"sent {self.sent.decode()}"
+
+    plain, number, encoded = ValueError("plain"), KeyError(7), Encoded()
+    encoded.sent = KEY.encode()
+    for cause in (encoded, plain):
+        for is_hidden in (True, False):
+            error = RuntimeError(number, "text")
+            error.__cause__ = error.__context__ = cause
+            error.__suppress_context__ = is_hidden
+            redact_error(error)
+            assert error.__suppress_context__ is is_hidden
+            assert error.args == (number, "text")
+            for link in (error.__cause__, error.__context__):
+                assert link is plain if cause is plain else (type(link), str(link)) == (RedactedError, "Encoded: sent ***")
+
+
+def test_an_error_lets_go_of_what_its_frames_held_and_of_what_those_of_its_causes_did() -> None:
+    def first(held: list[int]) -> None:
+        raise ValueError("first")
+
+    def second(held: list[int]) -> None:
+        try:
+            first([1])
+        except ValueError as error:
+            raise RuntimeError("second") from error
+
+    here = [3]
+    try:
+        second([2])
+    except RuntimeError as error:
+        forget_locals(error)
+        assert isinstance(error.__cause__, ValueError)
+        frames = [frame for link in (error, error.__cause__) for frame, _ in traceback.walk_tb(link.__traceback__)]
+        assert [frame.f_locals.get("held") for frame in frames] == [None] * 4
+        assert [frame.f_code.co_name for frame in frames[1:]] == ["second", "second", "first"]
+        assert frames[0].f_locals["here"] is here, "a frame that still runs keeps its variables"
 
 
 @settings(max_examples=30)

@@ -158,6 +158,7 @@ def test_values_of_zero_and_one_have_a_range_where_none_is_declared() -> None:
     assert range_of([0.0, 1.0, 1.0], None) == UNIT
     assert range_of([0.0, 0.5], None) is None
     assert range_of([0.0, 1.0], (-1.0, 1.0)) == (-1.0, 1.0)
+    assert range_of([-1.0], [-1.0, 1.0]) == (-1.0, 1.0), "the lower end is in it, too"
     assert range_of([0.0], (0.0, 0.0)) is None
 
 

@@ -254,6 +254,122 @@ def test_the_last_observation_is_kept_where_a_limit_of_the_task_ended_it() -> No
     assert [(s.last_observation, s.last_ids) for s in samples([noted])][-1] == (reply, [5, 6])
 
 
+def with_tokens(*turns: tuple[list[int], list[int]], messages_go_on: bool = True, **fields: Any) -> dict[str, Any]:
+    """A rollout whose turns have these ids of their prompts and of their completions."""
+    made = rollout(*[1.0] * len(turns), joined=messages_go_on, **fields)
+    for step, (prompt, completion) in zip(made["trajectory"], turns, strict=True):
+        many = len(completion)
+        step["tokens"] = {"prompt_ids": prompt, "completion_ids": completion} | {"completion_mask": [1] * many}
+        step["tokens"]["completion_logprobs"] = [-0.5] * many
+    return made
+
+
+@pytest.mark.parametrize(
+    ("ids", "messages_go_on", "fork"),
+    [
+        ([1, 2, 3], True, None),
+        ([1, 2, 3, 4], False, None),
+        ([9, 2, 3, 4], True, "at token 0, in the prompt of that turn: its messages go on from there, but were tokenised anew"),
+        ([1, 9, 3, 4], False, "at token 1, in the prompt of that turn: its messages do not go on from there"),
+        ([1, 2, 9, 4], True, "at token 2, in the completion of that turn: its messages go on from there, but were tokenised anew"),
+        ([1, 2], False, "at token 2, in the completion of that turn: its messages do not go on from there"),
+        ([], False, "at token 0, in the prompt of that turn: its messages do not go on from there"),
+    ],
+)
+def test_a_turn_goes_on_where_its_ids_begin_with_those_of_the_turn_before(ids: list[int], messages_go_on: bool, fork: str | None) -> None:
+    found = samples([with_tokens(([1, 2], [3]), (ids, [5]), messages_go_on=messages_go_on)])
+    assert [sample.fork for sample in found] == ([None] if fork is None else [None, f"turn 1 leaves turn 0 {fork}"])
+
+
+@pytest.mark.parametrize("without", [0, 1])
+def test_where_one_of_two_turns_has_no_tokens_their_messages_say_whether_it_goes_on(without: int) -> None:
+    for joined in (True, False):
+        made = with_tokens(([1], [2]), ([1, 2], [3]), messages_go_on=joined)
+        made["trajectory"][without]["tokens"] = None
+        found = samples([made])
+        assert [sample.turns for sample in found] == ([[0, 1]] if joined else [[0], [1]])
+        assert found[-1].fork == (None if joined else "turn 1 does not extend turn 0: its messages do not go on from there")
+        with pytest.raises(NoTokens, match=f"turn {without} of example 0 has no token data"):
+            found[0 if joined else without].tokens  # noqa: B018
+        if not joined:
+            assert found[1 - without].ids == [[1, 2, 3], [1, 2]][without]
+    made["trajectory"][0]["prompt"] = "not messages"
+    assert [sample.turns for sample in samples([made])] == [[0], [1]]
+
+
+def test_token_data_have_one_entry_for_each_id_and_the_spans_of_the_answers() -> None:
+    made = with_tokens(([1, 2], [3, 4]), ([1, 2, 3, 4, 5], [6]), ([1, 2, 3, 4, 5, 6], []))
+    made["trajectory"][0]["tokens"]["completion_mask"] = [1, 0]
+    [sample] = samples([made])
+    assert (sample.ids, sample.mask) == ([1, 2, 3, 4, 5, 6], [0, 0, 1, 0, 0, 1])
+    assert (sample.logprobs, sample.num_prompt_ids) == ([0.0, 0.0, -0.5, 0.0, 0.0, -0.5], 2)
+    assert (sample.tokens.spans, sample.is_truncated) == ([(2, 4), (5, 6), (6, 6)], False)
+    for number, place in ((0, "step"), (2, "step"), (0, "tokens"), (2, "tokens")):
+        cut = with_tokens(([1, 2], [3, 4]), ([1, 2, 3, 4, 5], [6]), ([1, 2, 3, 4, 5, 6], []))
+        step = cut["trajectory"][number]
+        (step if place == "step" else step["tokens"])["is_truncated"] = True
+        assert samples([cut])[0].is_truncated, "one of its turns is enough"
+
+
+def test_the_last_ids_are_not_known_where_the_last_turn_has_none_or_not_all() -> None:
+    made = with_tokens(([1], [2]), ending="truncated")
+    made |= {"prompt": made["trajectory"][0]["prompt"], "completion": made["trajectory"][0]["completion"]}
+    tokens = made["trajectory"][0]["tokens"]
+    assert samples([made])[0].last_ids == [1, 2]
+    noted = [4]
+    [sample] = samples([{**made, "last_ids": noted}])
+    noted.append(5)
+    assert sample.last_ids == [4]
+    assert samples([{**made, "last_ids": []}])[0].last_ids == []
+    assert samples([{**made, "last_observation": []}])[0].last_observation == []
+    tokens["is_truncated"] = True
+    assert samples([made])[0].last_ids is None
+    made["trajectory"][0]["tokens"] = None
+    assert samples([made])[0].last_ids is None
+
+
+def test_of_a_truncated_game_each_seat_keeps_what_it_saw_itself() -> None:
+    game = table((0, {0: 0.0, 1: 0.0}), (1, {0: 0.0, 1: 0.0}), ending="truncated", prompt=["all"], completion=["seen"])
+    for number, step in enumerate(game["trajectory"]):
+        step["completion"] = [{"role": "assistant", "content": f"answer {number}"}]
+        step["tokens"] = {"prompt_ids": [number], "completion_ids": [7], "completion_mask": [1], "completion_logprobs": [0.0]}
+    assert [(sample.last_observation, sample.last_ids) for sample in samples([game])] == [
+        ([*step["prompt"], *step["completion"]], [number, 7]) for number, step in enumerate(game["trajectory"])
+    ]
+
+
+def test_a_sample_names_its_rollout_its_group_its_attempt_and_its_policies() -> None:
+    rollouts = [rollout(1.0, 2.0, example_id=4), rollout(3.0, example_id=4, group=0, attempt=None), rollout(5.0, example_id=5, group=0)]
+    for version, step in zip((0, None), rollouts[0]["trajectory"], strict=True):
+        step["extras"] |= {} if version is None else {"policy_version": version}
+    rollouts[1]["trajectory"][0]["extras"] = {"reward": 3.0, "policy_version": None}
+    found = samples(rollouts)
+    assert [(s.rollout, s.example_id, s.group, s.attempt, s.advantage) for s in found] == [
+        (0, 4, 4, 1, 0.0),
+        (1, 4, 0, 1, -1.0),
+        (2, 5, 0, 1, 1.0),
+    ]
+    assert [s.policy_versions for s in found] == [[0, None], [None], [None]]
+    assert [s.advantage for s in samples(rollouts, advantage=None)] == [None] * 3
+
+
+def test_a_groups_advantages_may_be_the_rubrics_own() -> None:
+    group = [
+        ended(4.0, ending=Ending.TERMINATED, advantage=0.25),
+        ended(2.0, ending=Ending.TRUNCATED, advantage=0.0),
+        ended(9.0, ending=Ending.CUT, advantage=0.5),
+        ended(9.0, ending=Ending.POLICY_FAILED, advantage=0.5),
+        ended(9.0, ending=Ending.INFRASTRUCTURE_FAILED, advantage=0.5),
+    ]
+    rewards = group_rewards(group)
+    assert rewards == [4.0, 2.0, 2.0, 2.0, None]
+    assert group_advantages(group, rewards, has_own=True) == [0.25, 0.0, -0.5, -0.5, 0.0]
+    assert group_advantages(group, rewards, has_own=False) == [1.5, -0.5, -0.5, -0.5, 0.0]
+    assert group_rewards(group, "least") == [4.0, 2.0, 2.0, 2.0, 2.0]
+    assert group_rewards([{"reward": None, "trajectory": []}, rollout(0.0)]) == [0.0, 0.0]
+    assert (group_rewards([]), group_advantages([], [], has_own=True)) == ([], [])
+
+
 # Bad input
 
 
