@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pickle
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 from tests.models import InOrder, answer
 from vfgym import AssistantMessage, Client, ClientConfig, Response, ToolCall, UserMessage
 from vfgym.clients import resolve_client
-from vfgym.clients.cache import RequestKeys, ResponseCache, default_cache_path
+from vfgym.clients.cache import RequestKeys, ResponseCache, default_cache_path, opened
 from vfgym.clients.resolve import resolve_endpoints
 from vfgym.context import given
 from vfgym.errors import ConfigurationError, ModelError
@@ -70,7 +72,10 @@ def test_keys_differ_in_everything_that_decides_an_answer(cache: ResponseCache) 
         {"prompt": [UserMessage("What is 6 times 8?")]},
         {"prompt": [*PROMPT, AssistantMessage("42")]},
         {"sampling_args": {"temperature": 0.5}},
+        {"sampling_args": {"temperature": 0}},
+        {"sampling_args": {"temperature": None}},
         {"tools": [TOOL]},
+        {"tools": [TOOL, TOOL]},
     ]
     keys = {RequestKeys(cache, 0).next_key(**{**usual, **request}) for request in requests}
     keys |= {RequestKeys(cache, 1).next_key(**usual)}
@@ -78,6 +83,10 @@ def test_keys_differ_in_everything_that_decides_an_answer(cache: ResponseCache) 
     again = RequestKeys(cache, 0)
     same = {**usual, "sampling_args": {}, "tools": [], "state": {"example_id": 5}}
     assert again.next_key(**same) == RequestKeys(cache, 0).next_key(**usual)
+    assert RequestKeys(cache, 0).next_key(**{**usual, "prompt": [{"role": "user", "content": PROMPT[0].content}]}) in keys
+    both = [RequestKeys(cache, 0).next_key(**usual, sampling_args=dict(args)) for args in ([("a", 1), ("b", 2)], [("b", 2), ("a", 1)])]
+    assert both[0] == both[1]
+    assert RequestKeys(cache, 0).next_key("m", "n", PROMPT) != RequestKeys(cache, 0).next_key("n", "m", PROMPT)
     assert again.next_key(**usual) not in keys, "what a rollout asks twice has two answers"
 
 
@@ -287,8 +296,77 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("VFGYM_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache_path() == tmp_path / "vfgym" / "responses.sqlite"
+    monkeypatch.setenv("VFGYM_CACHE", "")
+    assert default_cache_path() == tmp_path / "vfgym" / "responses.sqlite"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_cache_path() == tmp_path / "home" / ".cache" / "vfgym" / "responses.sqlite"
     monkeypatch.setenv("VFGYM_CACHE", str(tmp_path / "mine"))
-    assert default_cache_path() == tmp_path / "mine"
+    assert default_cache_path() == ResponseCache().path == tmp_path / "mine"
+    assert ResponseCache("other").path == Path("other")
+
+
+async def test_what_it_holds_is_counted_and_forgotten(cache: ResponseCache) -> None:
+    nothing = {"path": str(cache.path), "answers": 0, "bytes": 0, "models": {}}
+    assert (cache.contents(), cache.clear(), cache.path.exists()) == (nothing, 0, False)
+    for key, model in (("1", "b"), ("2", "a"), ("3", "b")):
+        await cache.keep(key, Response(key, 0, model, None, ResponseMessage("x" * 5000, finish_reason="stop", is_truncated=False)))
+    cache.close()
+    contents = cache.contents()
+    cache.close()  # which puts into the file what stood beside it
+    assert contents == {"path": str(cache.path), "answers": 3, "bytes": cache.path.stat().st_size, "models": {"a": 1, "b": 2}}
+    assert [*contents["models"]] == ["a", "b"]
+    assert cache.clear() == 3
+    assert await cache.find("1") is None
+    cache.close()
+    assert cache.contents() == {**nothing, "bytes": cache.path.stat().st_size}
+    assert cache.path.stat().st_size < contents["bytes"]
+    assert cache.clear() == 0
+
+
+async def test_a_cache_that_was_closed_is_opened_again_and_a_copy_opens_its_own(cache: ResponseCache) -> None:
+    await cache.keep("key", answer("first"))
+    for _ in range(2):
+        cache.close()
+    assert (await cache.find("key") or answer("")).message.content == "first"
+    copied = pickle.loads(pickle.dumps(cache))
+    cache.close()
+    assert copied.path == cache.path
+    assert (await copied.find("key") or answer("")).message.content == "first"
+    copied.close()
+
+
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_a_cache_is_closed_after_its_with(error: Any, cache: ResponseCache) -> None:
+    with contextlib.suppress(*([error] if error else [])), opened(cache) as given_cache:
+        assert given_cache is cache
+        assert cache.path.exists()
+        assert cache._connection is not None
+        if error is not None:
+            raise error
+    assert cache._connection is None
+    cache.path.unlink()
+    cache.path.mkdir()
+    with (
+        pytest.raises(ConfigurationError, match=r"cannot be used: .*\. Remove the file, or name another one with VFGYM_CACHE$"),
+        opened(cache),
+    ):
+        pytest.fail("it cannot be opened")
+
+
+async def test_what_is_wrong_is_told_once(cache: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.path.mkdir(parents=True)
+    response = answer("yes")
+    for key in ("1", "2"):
+        assert await cache.keep(key, response) is response
+        assert await cache.find(key) is None
+    assert len(caplog.messages) == 1
+    other = ResponseCache(cache.path)
+    response = Response("r", 0, "scripted", None, response.message.replace(native_output={"items": {1, 2}}))
+    assert await other.keep("3", response) is response
+    assert [message.partition(":")[0] for message in caplog.messages[1:]] == [
+        "answers of scripted are not cached, since they have no form in JSON"
+    ]
 
 
 def write_answers(cache: ResponseCache, name: str) -> None:

@@ -147,6 +147,8 @@ def test_data_lose_secrets_by_their_place_and_keep_the_rest() -> None:
         "urls": ("https://***@h/v1", "see https://h/?a=b for more"),
     }
     assert with_secrets(data) == data
+    hidden = {"token": REDACTED}
+    assert with_secrets(hidden) is hidden, "what stands for a secret is not one"
     untouched = {"a": [1, {"b": "text"}]}
     assert redact_data(untouched) is untouched
     assert redact_data(redact_data(data)) == redact_data(data)

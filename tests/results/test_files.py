@@ -19,6 +19,7 @@ from vfgym import State
 from vfgym.errors import ConfigurationError
 from vfgym.results import ResultsError, ResultsWriter, RolloutOutput, Run, compare, load_results, rollout_output
 from vfgym.results.export import export
+from vfgym.results.files import is_in_use, open_plain, write_results
 from vfgym.runs.rescoring import score
 from vfgym.view.page import build_page
 
@@ -119,6 +120,133 @@ def test_nothing_is_written_after_a_part_that_cannot_be_cut_off(tmp_path: Path) 
         for _ in range(2):
             with pytest.raises(ResultsError, match="No space left on device"):
                 writer.append(row(0))
+
+
+def test_what_failed_rollouts_count_with_is_written_into_their_lines_and_no_other(tmp_path: Path) -> None:
+    failed = {"failed": True, "counted_reward": 0.0}
+    rows = [row(0, 0, failed=False, counted_reward=0.5), *(row(0, number, **failed) for number in (1, 2, 3)), row(1, 0, failed=False)]
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for each in rows:
+            writer.append(each)
+        lines = (tmp_path / "results.jsonl").read_bytes().splitlines()
+        settled = [dict(each) for each in rows]
+        for each, counted in zip(settled, (9.0, -3.0, 0.0, float("-inf"), None), strict=True):
+            each["counted_reward"] = counted
+        writer.finish({"env_id": "f"}, settled)
+    after = (tmp_path / "results.jsonl").read_bytes().splitlines()
+    assert [new == old for new, old in zip(after, lines, strict=True)] == [True, False, True, False, True]
+    assert [json.loads(line).get("counted_reward") for line in after] == [0.5, -3.0, 0.0, "-inf", None]
+    assert json.loads(after[1]) == {**json.loads(lines[1]), "counted_reward": -3.0}
+    assert json.loads((tmp_path / "metadata.json").read_text()) == {"env_id": "f"}
+
+
+def test_rows_that_are_out_of_order_are_settled_as_they_are_put_in_order(tmp_path: Path) -> None:
+    rows = [row(1, failed=True, counted_reward=0.0), row(0, failed=True, counted_reward=0.0)]
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        for each in rows:
+            writer.append(each)
+        writer.finish(METADATA, [{**rows[0], "counted_reward": -1.0}, {**rows[1], "counted_reward": -2.0}])
+    written = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [(each["example_id"], each["counted_reward"]) for each in written] == [(0, -2.0), (1, -1.0)]
+
+
+# One writer at a time
+
+
+def test_a_directory_is_in_use_until_its_writer_is_closed(tmp_path: Path) -> None:
+    writer = ResultsWriter(tmp_path, METADATA)
+    assert is_in_use(tmp_path)
+    with pytest.raises(ResultsError, match=f"another run is writing its results to {tmp_path}: wait until it has ended"):
+        ResultsWriter(tmp_path, METADATA)
+    assert is_in_use(tmp_path), "who was refused lets nobody in"
+    for _ in range(2):
+        writer.close()
+        assert not is_in_use(tmp_path)
+    with pytest.raises(KeyboardInterrupt), ResultsWriter(tmp_path, METADATA):
+        raise KeyboardInterrupt
+    assert not is_in_use(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["rows", "pipe", "metadata"])
+def test_a_writer_that_cannot_begin_leaves_the_directory_to_others(kind: str, tmp_path: Path) -> None:
+    if kind == "rows":
+        (tmp_path / "results.jsonl").write_text("{}\n")
+        message = f"{tmp_path} holds the results of another run already: choose another directory, remove it, or resume that run"
+    elif kind == "pipe":
+        os.mkfifo(tmp_path / "results.jsonl")
+        message = f"{tmp_path}/results.jsonl is not a plain file"
+    else:
+        (tmp_path / "metadata.json.tmp").mkdir()
+        message = f"cannot write results to {tmp_path}: Is a directory. Give a directory that can be written, with room on its disk"
+    opened = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ResultsError) as caught:
+        ResultsWriter(tmp_path, METADATA)
+    assert str(caught.value).startswith(message)
+    assert len(os.listdir("/proc/self/fd")) == opened
+    assert not is_in_use(tmp_path)
+
+
+def test_a_file_in_the_way_of_a_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "deep" / "deeper"):
+        with pytest.raises(ResultsError) as caught:
+            ResultsWriter(path, METADATA)
+        assert str(caught.value) == (
+            f"cannot write results to {path}: results_path must be a directory, and {tmp_path / 'file'} is a file. Choose another path"
+        )
+
+
+def test_what_was_made_is_removed_with_the_directories_that_hold_nothing_else(tmp_path: Path) -> None:
+    for name, kept in (("a/b/c", []), ("d/e/f", ["d/e/f/notes"]), ("g/h/i", ["g/h/notes"])):
+        for file in kept:
+            (tmp_path / file).parent.mkdir(parents=True)
+            (tmp_path / file).touch()
+        writer = ResultsWriter(tmp_path / name, METADATA)
+        writer.append(row(0))
+        writer.discard()
+        assert [str(file.relative_to(tmp_path)) for file in (tmp_path / name[0]).rglob("*") if file.is_file()] == kept
+        assert (tmp_path / name).exists() is any(file.startswith(name) for file in kept)
+        assert (tmp_path / name).parent.exists() is bool(kept)
+        assert (tmp_path / name[0]).exists(), "two levels are those that a run makes"
+    writer.discard()
+
+
+def test_what_is_not_a_plain_file_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    with open_plain(tmp_path / "file") as file:
+        assert file.read() == b"text"
+    os.mkfifo(tmp_path / "pipe")
+    opened = len(os.listdir("/proc/self/fd"))
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(ResultsError) as caught:
+            open_plain(path)
+        assert str(caught.value) == f"{path} is not a plain file: it is a directory, a pipe or a device, and holds no results"
+    with pytest.raises(FileNotFoundError):
+        open_plain(tmp_path / "none")
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_results_as_a_whole_are_written_as_a_run_writes_them(tmp_path: Path) -> None:
+    results: Any = {"metadata": {**METADATA, "avg_reward": float("nan")}, "outputs": [row(1), row(0)]}
+    write_results(tmp_path / "run", results)
+    assert places(tmp_path / "run") == [(0, 0), (1, 0)]
+    assert json.loads((tmp_path / "run" / "metadata.json").read_text()) == {"env_id": "e", "avg_reward": "nan"}
+    assert not is_in_use(tmp_path / "run")
+    with pytest.raises(ResultsError, match="holds the results of another run already"):
+        write_results(tmp_path / "run", results)
+
+
+def test_metadata_that_cannot_be_made_leave_those_that_were_written(tmp_path: Path) -> None:
+    def make() -> dict[str, Any]:
+        raise ValueError("not yet")
+
+    with ResultsWriter(tmp_path, METADATA) as writer:
+        writer.write_metadata({"env_id": "second"})
+        writer._next_metadata = 0.0
+        with pytest.raises(ValueError, match="not yet"):
+            writer.update_metadata(make)
+        assert json.loads((tmp_path / "metadata.json").read_text()) == {"env_id": "second"}
+        assert not (tmp_path / "metadata.json.tmp").exists()
 
 
 # Numbers that JSON does not know

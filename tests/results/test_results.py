@@ -71,5 +71,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
 def test_the_default_directory_is_named_after_environment_and_model() -> None:
     path = default_results_path("reasoning-gym/ab-v0", "vendor/model:x", root="runs")
     assert path.parent == Path("runs/evals/reasoning-gym--ab-v0--vendor--model-x")
+    assert default_results_path("a b", "m+1.5_x", is_model=True).parent == Path("outputs/evals/a-b--m+1.5_x")
+    assert default_results_path("e", "module:f", is_model=False).parent == Path("outputs/evals/e--agent=module-f")
     assert len(path.name) == 8
     assert path != default_results_path("reasoning-gym/ab-v0", "vendor/model:x", root="runs")
