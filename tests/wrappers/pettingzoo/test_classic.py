@@ -109,3 +109,100 @@ def test_choices_that_are_made_at_once_are_told_when_all_have_made_theirs() -> N
     larger = PettingZooGame(factory("rps_v2", num_actions=5))
     larger.reset(0, None)
     assert [play(larger, one, other).rewards["player_0"] for one, other in (("spock", "rock"), ("lizard", "spock"))] == [1.0, 1.0]
+
+
+def test_go_tells_who_captured_how_many_stones() -> None:
+    table = opened("go_v5")
+    play(table, "A4", "A5", "B5")
+    assert "Stones captured: by black 1, by white 0. Komi: 7.5." in table.observe("black_0")
+    play(table, "E5", "pass", "D5", "E4", "A1", "D4", "C4", "pass", "D3", "pass", "E3")
+    assert "\n 5 . X . O O\n 4 X . O . .\n 3 . . . O O\n" in table.observe("white_0")
+    assert "Stones captured: by black 1, by white 2." in table.observe("black_0")
+
+
+def test_chess_is_drawn_with_its_coordinates_and_says_who_is_in_check() -> None:
+    table = opened("chess_v6")
+    play(table, "e4", "f5")
+    drawn = table.observe("player_0").split("\n\n")[-2].splitlines()
+    assert drawn[:-1] == [
+        *("8 r n b q k b n r", "7 p p p p p . p p", "6 . . . . . . . .", "5 . . . . . p . .", "4 . . . . P . . .", "3 . . . . . . . ."),
+        *("2 P P P P . P P P", "1 R N B Q K B N R", "  a b c d e f g h"),
+    ]
+    fen = "rnbqkbnr/ppppp1pp/8/5p2/4P3/8/PPPP1PPP/RNBQKBNR w KQkq"
+    assert drawn[-1].startswith(f"White's pieces are capitals. FEN: {fen}")
+    assert not drawn[-1].endswith("in check.")
+    play(table, "Qh5+")
+    assert " Black is in check.\n" in table.observe("player_1")
+    table.reset(0, None)
+    play(table, "f4", "e5", "a3", "Qh4+")
+    assert " White is in check.\n" in table.observe("player_0")
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("tictactoe_v3", "X", "O"),
+        ("connect_four_v3", "X", "O"),
+        ("go_v5", "black stones, X", "white stones, O"),
+        ("chess_v6", "White", "Black"),
+    ],
+)
+def test_players_are_told_what_is_theirs(name: str, first: str, second: str) -> None:
+    table = opened(name)
+    told = [f"You are {player} ({role})." for player, role in zip(table.players, (first, second), strict=True)]
+    assert [[each in table.rules(player) for each in told] for player in table.players] == [[True, False], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("name", "bet", "chips"),
+    [
+        ("leduc_holdem_v4", "raise", [4, 2]),
+        ("texas_holdem_v4", "raise", [4, 2]),
+        ("texas_holdem_no_limit_v6", "raise full pot", [4, 2]),
+    ],
+)
+def test_cards_and_chips_are_told_from_the_side_of_who_looks(name: str, bet: str, chips: list[int]) -> None:
+    table = opened(name)
+    first = table.turn
+    play(table, bet)
+    for player in table.players:
+        seen = [f"{'you' if other == player else other} {chips[other != first]}" for other in table.players]
+        left = [f"{'you' if other == player else other} {100 - chips[other != first]}" for other in table.players]
+        told = table.observe(player)
+        assert ": none yet.\n" in told
+        assert f"\nChips bet: {', '.join(seen)}." in told
+        assert (f"\nChips left: {', '.join(left)}." in told) == ("limit" in name)
+    play(table, "<action>check/call</action>" if "limit" in name else "call")
+    game = table.env.unwrapped.env.game
+    public = [game.public_card] if "leduc" in name else game.public_cards
+    assert len(public) == (1 if "leduc" in name else 3)
+    names = [card.get_index() for card in public]
+    shown = " ".join(f"{card[1].replace('T', '10')}{'♠♥♦♣'['SHDC'.index(card[0])]}" for card in names)
+    assert f"ublic card{'' if 'leduc' in name else 's'}: {shown}." in table.observe(first)
+
+
+@pytest.mark.parametrize("name", ["texas_holdem_v4", "texas_holdem_no_limit_v6"])
+def test_hands_of_two_cards_are_dealt_anew_from_what_nobody_saw(name: str) -> None:
+    def hands(table: PettingZooGame) -> list[list[str]]:
+        game = table.env.unwrapped.env.game
+        return [[card.get_index() for card in cards] for cards in (*(player.hand for player in game.players), game.dealer.deck)]
+
+    dealt = hands(opened(name))
+    others = []
+    for seed in (0, 0, 1):
+        table = opened(name)
+        table.resample_hidden("player_1", np.random.default_rng(seed))
+        anew = hands(table)
+        assert (anew[1], [len(cards) for cards in anew]) == (dealt[1], [2, 2, 48])
+        assert sorted(sum(anew, [])) == sorted(sum(dealt, []))
+        others.append(anew[0])
+    assert others[0] == others[1] != others[2]
+
+
+def test_hanabi_tells_a_hand_to_the_others() -> None:
+    table = opened("hanabi_v5")
+    game = table.env.unwrapped.hanabi_env.game_state
+    for seat, player in enumerate(table.players):
+        assert (
+            table.observe(player).partition("Life tokens")[2].startswith(game.observation_string(seat).strip().partition("Life tokens")[2])
+        )

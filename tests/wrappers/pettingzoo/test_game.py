@@ -369,3 +369,196 @@ def test_players_are_asked_for_by_name_and_after_a_reset() -> None:
     table.reset(0, None)
     with pytest.raises(ConfigurationError, match="no player 'player_0' at this table; there are red_0, green_0, blue_0"):
         table.observe("player_0")
+
+
+class Drawing(Elimination):
+    """What is seen is drawn at random. It writes to the options and to the actions that it is given."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        super().reset(seed, copy.deepcopy(options))
+        self.rng = np.random.default_rng(seed)
+        self.drawn = self.rng.integers(10)
+        if options:
+            options["marks"].clear()
+
+    def observe(self, agent: str) -> Any:
+        return np.full(2, self.drawn, np.float32)
+
+    def step(self, action: Any) -> None:
+        super().step(action)
+        if action is not None:
+            action[:] = 1
+            self.drawn = self.rng.integers(10)
+
+
+def told(table: PettingZooGame) -> list[Any]:
+    return [table.turn, table.env.drawn, *(table.observe(player) for player in table.players)]
+
+
+def test_a_copy_plays_what_was_played_whatever_was_changed_since() -> None:
+    game_options, options = {"longest": 6}, {"marks": ["a"], "level": 1}
+    table = PettingZooGame(Drawing, game_options=game_options)
+    table.reset(0, options)
+    game_options["longest"] = options["level"] = 2
+    play(table, "[2, 0]")
+    table.reseed(1)
+    play(table, "[0, 0]", "[1, 0]")
+    table.reseed(2)
+    play(table, "[0, 1]")
+    twin = pickle.loads(pickle.dumps(table))
+    assert twin.env.options == {"marks": ["a"], "level": 1}
+    assert (twin.env.longest, twin.env.terminations) == (6, table.env.terminations)
+    assert told(twin) == told(table)
+    for each in (twin, table):
+        play(each, "[0, 0]")
+    assert told(twin) == told(table)
+    for each in (twin, table):
+        each.reset(None, None)
+        play(each, "[0, 0]")
+    again = pickle.loads(pickle.dumps(table))
+    assert told(twin) == told(table) == told(again)
+
+
+def test_random_numbers_that_begin_anew_are_those_of_the_seed() -> None:
+    def drawn(*seeds: int, first: int | None) -> list[int]:
+        table = PettingZooGame(Drawing)
+        if first is not None:
+            table.reseed(first)
+        table.reset(None if first is not None else 0, None)
+        numbers = [table.env.drawn]
+        for seed in seeds:
+            table.reseed(seed)
+        for _ in range(6):
+            play(table, "[0, 0]")
+            numbers.append(table.env.drawn)
+        return numbers
+
+    assert drawn(first=5) == drawn(first=5) != drawn(first=6)
+    assert drawn(1, first=None) == drawn(2, 1, first=None) != drawn(first=None)
+
+
+@pytest.mark.parametrize("legal", [1, 64, 65])
+def test_a_prompt_lists_sixty_four_legal_actions_and_no_more(legal: int) -> None:
+    table = choosy(gym.spaces.Discrete(70), [0] * (70 - legal) + [1] * legal)
+    moves = [str(move) for move in range(70 - legal, 70)]
+    table.legal_moves("red_0").clear()  # type: ignore[union-attr]
+    assert table.legal_moves("red_0") == moves
+    assert table.observe("red_0").endswith(f"\n\nLegal actions: {', '.join(moves)}." if legal < 65 else "\n\n[0, 0]")
+
+
+def test_a_random_move_follows_from_the_random_numbers_that_are_given_and_takes_none_of_the_environment() -> None:
+    table = PettingZooGame(Elimination)
+    table.reset(0, None)
+    space = table.env.action_space("red_0")
+    space.seed(3)
+    before = copy.deepcopy(space)
+    sampled = [[table.sample_move("red_0", rng).content for _ in range(20)] for rng in map(np.random.default_rng, (0, 0, 1))]
+    assert sampled[0] == sampled[1] != sampled[2]
+    assert same([space.sample() for _ in range(9)], [before.sample() for _ in range(9)])
+
+
+def test_what_is_given_comes_before_what_the_game_has_of_its_own() -> None:
+    rules = PettingZooGame(Elimination, rules="").rules("red_0")
+    assert rules.startswith("You are playing elimination_v0.\n\nPlayers: red_0, green_0, blue_0. You are red_0.\n\nActions: ")
+    own, given = opened("hanabi_v5"), opened("hanabi_v5", obs_to_text=lambda observation: "five cards")
+    assert ["Each hand has a card a line" in table.rules("player_0") for table in (own, given)] == [True, False]
+    assert "\n\nfive cards\n\nLegal actions: " in given.observe("player_0")
+    assert opened("tictactoe_v3").describe_moves("player_1").startswith("the number of an empty cell")
+    assert opened("tictactoe_v3", action_names=list("abcdefghi")).describe_moves("player_1").startswith("0 (a), 1 (b), 2 (c), ")
+    drawn = PettingZooGame(Drawn, game_options={"render_mode": "ansi"}, obs_to_text=lambda observation: f"{len(observation)} numbers")
+    drawn.reset(0, None)
+    assert drawn.observe("red_0").endswith("\n\n1000 numbers")
+
+
+def test_who_shows_the_game_in_words_or_draws_it_needs_no_labels() -> None:
+    nine = functools.partial(Elimination, size=9)
+    assert ["have no labels" in problem for problem in PettingZooGame(nine).prompt_problems] == [True]
+    assert PettingZooGame(nine, obs_to_text=str).prompt_problems == ()
+    assert PettingZooGame(Drawn, game_options={"render_mode": "ansi"}).prompt_problems == ()
+
+
+def test_rewards_add_up_until_they_are_told() -> None:
+    table = PettingZooGame(Elimination, invalid_reward=-0.125)
+    table.reset(0, None)
+    play(table, "[0, 0]", "[0, 0]", "[0, 0]", "[1, 1]", "nothing", "[0, 0]")
+    assert [table.observe(player).rpartition("\n\n")[2] for player in table.players] == [
+        "You earned 0.5.",
+        "You earned 0.375.",
+        "You earned 0.25.",
+    ]
+    assert "earned" not in table.observe("red_0")
+
+
+@pytest.mark.parametrize(("flag", "flags"), [("terminations", (True, False)), ("truncations", (False, True))])
+def test_who_left_early_does_not_decide_how_the_game_ends(flag: str, flags: tuple[bool, bool]) -> None:
+    class Leaving(Elimination):
+        def step(self, action: Any) -> None:
+            super().step(action)
+            if action is not None and self.steps == 1:
+                getattr(self, flag)["red_0"] = True
+                self._selector = type(self._selector)(["green_0", "blue_0"])
+                self._selector.next()
+                self._deads_step_first()
+
+    table = PettingZooGame(Leaving)
+    table.reset(0, None)
+    play(table, "[0, 0]")
+    assert [table.observe(player).endswith("You are out of the game.") for player in table.players] == [True, False, False]
+    assert play(table, "[2, 0]").rewards == {"green_0": 0.25, "blue_0": 10.0}
+    assert (table.turn, table.was_truncated, table.end_flags("red_0"), table.end_flags("blue_0")) == (None, False, flags, (True, False))
+    ending = "The game is over." if flags[0] else "The game was cut off after 2 moves."
+    assert table.observe("red_0") == f"[1, 1]\n\n{ending} Your total reward is 0.25."
+    assert table.observe("blue_0").endswith("The game is over. Your total reward is 10.")
+
+
+def test_a_game_that_ends_with_its_last_move_is_not_cut_off_and_the_next_one_counts_anew() -> None:
+    table = opened("tictactoe_v3", max_moves=5)
+    play(table, *"03142")
+    assert (table.turn, table.was_truncated, table.end_flags("player_1")) == (None, False, (True, False))
+    for _ in range(2):
+        table.reset(0, None)
+        play(table, *"0314")
+        assert (table.turn, table.was_truncated) == ("player_1", False)
+        play(table, "0")
+        assert (table.turn, table.was_truncated, table.end_flags("player_1")) == (None, True, (False, True))
+    table.reset(0, None)
+    play(table, *"03142")
+    assert table.observe("player_1").endswith("The game is over. Your total reward is 1.")
+    table = opened("tictactoe_v3", max_moves=1)
+    play(table, "0")
+    assert table.was_truncated
+
+
+def test_who_is_dealt_a_new_hand_keeps_what_it_earned() -> None:
+    table = opened("leduc_holdem_v4", invalid_reward=-0.5)
+    first = table.turn
+    other = next(player for player in table.players if player != first)
+    assert first is not None
+    for player in table.players:
+        table.observe(player)
+    play(table, "no move")
+    table.resample_hidden(other, np.random.default_rng(0))
+    assert table.observe(other) == ""
+    again = table.observe(first)
+    assert again.startswith("You are playing Leduc")
+    assert again.endswith("You earned -0.5.")
+    total, rng = -0.5, np.random.default_rng(0)
+    while table.turn is not None:
+        total += table.move(table.sample_move(table.turn, rng)).rewards[first]
+    assert table.observe(first).endswith(f"Your total reward is {total:g}.")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_environment_is_closed_of_which_no_table_comes(error: type[BaseException]) -> None:
+    closed = []
+
+    class Interrupted(Elimination):
+        def action_space(self, agent: str) -> gym.Space[Any]:
+            raise error
+
+        def close(self) -> None:
+            closed.append(self)
+
+    with pytest.raises(error):
+        PettingZooGame(Interrupted)
+    assert len(closed) == 1
