@@ -14,6 +14,7 @@ import pytest
 
 import vfgym
 from tests.environments import Talk
+from tests.wrappers.games.nim import Nim, NimEnv
 from tests.wrappers.gymnasium.toys import Toy
 from tests.wrappers.pettingzoo.tables import CLASSIC, Elimination, cut_off, factory
 from vfgym.errors import ConfigurationError, InvalidAction, ResetNeeded
@@ -255,3 +256,86 @@ def test_who_has_had_all_its_turns_truncates_the_game() -> None:
         env = vfgym.TextArenaEnv("TicTacToe-v0", max_turns=most, opponents="self" if together else "random")
         reason = "max_turns_reached" if most > 0 else "game_over"
         assert endings(to_pettingzoo(env), iter(moves)) == (answered, {most > 0}, {reason})
+
+
+def test_each_episode_begins_anew_whatever_was_left_of_the_last_one() -> None:
+    env = to_pettingzoo(NimEnv(3, sticks=9, system_prompt="Win.", max_turns=2, max_invalid_moves=2))
+    for seed in (0, None):
+        env.reset(seed=seed)
+        for move in ("nothing", "1", "1"):
+            assert env.infos[env.agent_selection]["legal_actions"] == ["1", "2", "3"]
+            env.step(move)
+        assert (env.agent_selection, env.truncations) == ("player_2", dict.fromkeys(env.possible_agents, False))
+        assert (env.infos["player_0"], env.infos["player_1"]) == ({}, {})
+        conversation = env.observe("player_0")
+        assert [message["content"] for message in conversation] == [
+            "Win.",
+            "You are player 0. There are 9 sticks.",
+            "nothing",
+            "'nothing' is not a move.",
+            "1",
+            "Player 1 takes 1, 7 are left.",
+        ]
+        conversation.clear()
+        assert len(env.observe("player_0")) == 6
+    env.step("1")
+    assert env.infos["player_0"] == {"player": 0, "game_info": {}, "stop_condition": "max_turns_reached"}
+    assert set(env.truncations.values()) == {True}
+
+
+def test_a_table_whose_next_game_has_other_players_is_refused() -> None:
+    table = Nim(3)
+    env: Any = to_pettingzoo(lambda: table, name=None)
+    assert (env.possible_agents, env.metadata["name"]) == (["player_0", "player_1", "player_2"], "Nim")
+    table.num_players = 2
+    with pytest.raises(ConfigurationError, match="this table was opened for 3 players, and the game has begun with 2"):
+        env.reset(seed=0)
+    env.close()
+    assert table.closed == 1
+
+
+def test_a_reward_adds_up_from_ones_own_move_on() -> None:
+    env = to_pettingzoo(lambda: PettingZooGame(Elimination))
+    env.reset(seed=0)
+    rewards = []
+    for move in ("[0, 0]", "[0, 0]", "[0, 0]", "[0, 0]", "[2, 0]", "[0, 0]", "[2, 0]"):
+        rewards.append(env.last(observe=False)[:2])
+        env.step(move)
+    assert rewards == [(None, 0.0)] * 3 + [(None, 0.25)] * 4
+    ends = {}
+    for agent in env.agent_iter():
+        ends[agent] = env.last()[1:4]
+        env.step(None)
+    assert ends == {"player_0": (10.25, True, False), "player_1": (0.25, True, False), "player_2": (0.25, True, False)}
+
+
+def test_the_end_is_printed_for_all_and_nothing_without_a_render_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    for mode, times in (("human", 1), (None, 0)):
+        env = chat_aec("tictactoe_v3", render_mode=mode)
+        env.reset(seed=0)
+        for move in "03142":
+            env.step(move)
+        printed = capsys.readouterr().out
+        totals = [printed.count(f"The game is over. Your total reward is {total}.") for total in ("1", "-1")]
+        assert totals == [times, times]
+    with pytest.warns(UserWarning, match="without a render mode: make the environment with render_mode='ansi' or 'human'"):
+        assert env.render() is None
+
+
+def test_what_has_not_begun_cannot_be_answered_and_has_the_name_of_its_environment() -> None:
+    for env, name in (
+        (to_pettingzoo(Talk()), "Talk"),
+        (to_pettingzoo("gymnasium/CartPole-v1"), "gymnasium/CartPole-v1"),
+        (to_pettingzoo(Talk(), name="chat"), "chat"),
+        (to_pettingzoo(NimEnv()), "NimEnv"),
+    ):
+        assert env.metadata["name"] == name
+        with pytest.raises(ResetNeeded, match="no episode to continue"):
+            env.step("1")
+    solo = to_pettingzoo(Talk())
+    solo.reset(seed=0)
+    with pytest.raises(InvalidAction):
+        solo.step(UserMessage("hello"))
+    assert [message["role"] for message in solo.observe("player_0")] == ["user"]
+    solo.step("hello")
+    assert [message["content"] for message in solo.observe("player_0")] == ["?", "hello", "go on"]
