@@ -19,7 +19,7 @@ from tests.wrappers.textarena.playing import Game, begun, play, play_natively, s
 from vfgym.errors import ConfigurationError, ResetNeeded
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.games.turn_based import NO_MOVE
-from vfgym.wrappers.textarena import TextArenaGame
+from vfgym.wrappers.textarena import TextArenaGame, match
 from vfgym.wrappers.textarena.moves import LEGAL
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
@@ -260,6 +260,47 @@ def test_legal_moves_are_a_list_of_ones_own_or_none_where_they_are_not_known() -
     assert (table.legal_moves(0), begun("Poker-v0").legal_moves(0)) == ([], None)
 
 
+def test_what_is_kept_of_a_move_is_forgotten_with_it_and_what_is_told_is_ones_own() -> None:
+    table = begun("Breakthrough-v0")
+    for player, ranks in ((0, "2 3"), (1, "7 6"), (0, "2 3")):
+        assert {f"{move[2]} {move[4]}" for move in table.legal_moves(player) or []} == {ranks}
+    say(table, "[a2] or [b2]")
+    table.reset(1)
+    assert "Write your move in brackets" not in table.observe(0)
+    table.info(0)["invalid_move"] = True
+    assert table.info(0)["invalid_move"] is False
+    table.raw.step = lambda action: (False, {"noted": 1})
+    say(table, "[a2a3]")
+    assert table.step_info == {"noted": 1}
+    table.raw.step = lambda action: 1 / 0
+    say(table, "[a2a3]")
+    assert table.step_info == {}
+
+
+def test_twenty_legal_moves_are_all_of_them() -> None:
+    table = begun("ThreePlayerTicTacToe-v0")
+    say(table, *(f"[{cell}]" for cell in (0, 2, 4, 11, 13)))
+    assert len(table.legal_moves(2) or []) == 20
+    assert table.why_not(AssistantMessage("[0]")).endswith("[23], [24].")
+
+
+def test_who_plays_alone_neither_wins_nor_loses() -> None:
+    table = begun("GuessTheNumber-v0")
+    say(table, f"[{table.raw.game_number}]")
+    assert table.observe(0).endswith("Game over. Congratulations! You guessed the correct number. Your reward: 1.")
+
+
+@pytest.mark.parametrize("error", [AssertionError("odd"), TypeError("odd"), ValueError("odd")])
+def test_options_that_a_game_refuses_are_named(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(env_id: str, options: Any) -> Any:
+        raise error
+
+    table = TextArenaGame("TowerOfHanoi-v0", num_disks=4, max_turns=9)
+    monkeypatch.setattr(match, "new_game", refuse)
+    with pytest.raises(ConfigurationError, match=r"^TowerOfHanoi-v0 refuses the options \{'num_disks': 5, 'max_turns': 9\}: odd$"):
+        table.reset(0, {"num_disks": 5})
+
+
 LONG = "".join(map(str, range(1000)))
 
 
@@ -271,6 +312,7 @@ LONG = "".join(map(str, range(1000)))
             ("TruthAndDeception-v0-train", LONG, LONG[-1000:]),
             ("TruthAndDeception-v0", LONG, LONG),
             ("TruthAndDeception-v0-train", "4", "4"),
+            *(("MarketEntryGame-v0", text, said) for text, said in (("E", "[E]"), ("E]", "E]"), ("[E", "[E"))),
         ),
     ],
 )
