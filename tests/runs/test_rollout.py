@@ -6,12 +6,14 @@ import asyncio
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import vfgym
 from tests.environments import Talk
-from vfgym.errors import ConfigurationError, ModelError, SandboxError
+from vfgym.errors import ConfigurationError, Error, ModelError, SandboxError
 from vfgym.messages import Message
+from vfgym.runs.rollout import as_error
 from vfgym.testing import ScriptedClient
 from vfgym.training import Group, samples
 
@@ -130,6 +132,55 @@ async def test_a_client_answers_with_its_model_and_its_version_is_kept() -> None
     [group] = await take(1, quiz(), Versioned(["0"]), model="m", example_ids=[0])
     assert group.rewards == [1.0]
     assert samples(group.states)[0].policy_versions == [12]
+    assert group.states[0]["trajectory"][0]["response"].model == "m"
+
+
+async def test_the_tasks_that_are_named_are_played_once_in_their_order_and_from_their_split() -> None:
+    named: list[Any] = [(iter([3, 1, 3]), [3, 1, 3]), ([np.int64(2), 0], [2, 0]), ([0], [0]), ([], [])]
+    for example_ids, played in named:
+        assert [group.example_id for group in await take(9, quiz(), "random", example_ids=example_ids, max_concurrent=1)] == played
+    env = quiz(eval_dataset=[{"question": "of the other split", "answer": "yes"}])
+    [group] = await take(1, env, by_answers("yes"), split="eval")
+    assert (group.rewards, group.states[0]["prompt"][-1]["content"]) == ([1.0], "of the other split")
+
+
+async def test_the_seed_is_that_of_the_episodes_too() -> None:
+    async def drawn(**seed: int) -> list[float | None]:
+        [group] = await take(1, quiz(rubric=vfgym.Rubric(lambda state: state.rng.random())), "random", example_ids=[0], group_size=2, **seed)
+        return group.rewards
+
+    assert await drawn() == await drawn(seed=0) != await drawn(seed=1)
+
+
+class OwnAdvantages(vfgym.Rubric):
+    """Gives advantages of its own."""
+
+    provides_advantages = True
+
+    async def score_group(self, states: list[vfgym.State], **kwargs: Any) -> None:
+        await super().score_group(states, **kwargs)
+        for number, state in enumerate(states):
+            state["advantage"] = 7.0 - number
+
+
+async def test_advantages_are_those_of_the_rubric_where_it_has_some() -> None:
+    [group] = await take(1, quiz(rubric=OwnAdvantages(is_right)), by_answers("0", "no"), example_ids=[0], group_size=2, max_concurrent=1)
+    assert (group.rewards, group.advantages) == ([1.0, 0.0], [7.0, 6.0])
+
+
+async def test_what_was_counted_is_given_as_a_copy_and_nothing_follows_the_end() -> None:
+    groups = vfgym.rollout(quiz(), "random")
+    groups.replayed["stale"] += 1
+    assert groups.replayed == {}
+    await anext(groups)
+    with pytest.raises(ZeroDivisionError):
+        await groups.athrow(ZeroDivisionError())
+    await groups.aclose()
+    await groups.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(groups)
+    with pytest.raises(ConfigurationError, match="this run is over: call vfgym.rollout again"):
+        await groups.state_dict()
 
 
 # What fails
@@ -187,6 +238,18 @@ def by_raising(error: Exception) -> Any:
 async def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         await take(1, quiz(), "random", **arguments)
+
+
+async def test_an_empty_split_has_no_tasks_to_play() -> None:
+    with pytest.raises(ConfigurationError, match="SingleTurnEnv has no tasks to play: its eval dataset is empty"):
+        await take(1, quiz(eval_dataset=[]), "random", split="eval")
+
+
+def test_an_exception_is_an_error_in_states_and_an_error_stays_itself() -> None:
+    failure, own = ValueError("odd"), ModelError("down")
+    assert as_error(own) is own
+    error = as_error(failure)
+    assert (type(error), str(error), error.__cause__) == (Error, "ValueError: odd", failure)
 
 
 # How much is played
@@ -432,6 +495,7 @@ async def test_what_a_truncated_game_would_have_shown_next_is_kept() -> None:
     [sample] = samples(whole.states)
     assert sample.last_observation == [*whole.states[0]["prompt"], *whole.states[0]["completion"]]
     [over] = await take(1, "gymnasium/Blackjack-v1", "random", example_ids=[0])
+    assert (over.terminated, over.truncated, over.cut, over.failed) == ([True], [False], [False], [False])
     assert {(s.terminated, s.truncated, s.last_observation, s.last_ids) for s in samples(over.states)} == {(True, False, None, None)}
 
 

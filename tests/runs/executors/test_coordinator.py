@@ -102,12 +102,13 @@ async def dies_with_work(addresses: Sequence[str], token: str, number: int) -> N
     link.abort()
 
 
-def test_what_a_worker_had_is_played_by_the_next_one() -> None:
+def test_what_a_worker_had_is_played_by_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     executor = Acting(dies_with_work)
     results = evaluate(executor)
     assert without_drawn(results["outputs"]) == without_drawn(vfgym.evaluate(counting, answer, progress=False)["outputs"])
     assert results["metadata"]["redone"] == 3
     assert executor.num_starts == 2
+    assert "a worker died (its task ended): of the rollouts that it was playing, 3 are played again" in caplog.text
 
 
 def test_a_worker_that_never_connects_ends_the_run_with_one_line_after_three_starts(tmp_path: Any) -> None:
@@ -120,11 +121,58 @@ def test_a_worker_that_never_connects_ends_the_run_with_one_line_after_three_sta
     assert caught.value.outputs["outputs"] == []
 
 
+def test_starts_without_a_connection_are_counted_anew_after_one() -> None:
+    executor = Acting(never_connects, never_connects, dies_with_work, never_connects, never_connects)
+    assert len(evaluate(executor)["outputs"]) == 12
+    assert executor.num_starts == 6
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (lambda future: future.cancel(), "its task was cancelled"),
+        (lambda future: future.set_result(None), "its task ended"),
+        (lambda future: future.set_exception(OSError("no route")), "no route"),
+        (lambda future: future.set_exception(SystemExit()), "SystemExit"),
+    ],
+)
+async def test_how_a_task_ended_is_told_in_words(end: Callable[[Any], object], words: str) -> None:
+    future: concurrent.futures.Future[None] = concurrent.futures.Future()
+    waiting = asyncio.create_task(coordinator._ended(future))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    end(future)
+    assert await waiting == await coordinator._ended(future) == words
+
+
+def test_a_worker_that_connects_again_takes_the_place_of_its_first_connection() -> None:
+    heard: list[Any] = []
+
+    async def comes_twice(addresses: Sequence[str], token: str, number: int) -> None:
+        first, _ = await joined(addresses, token, number)
+        second, told = await joined(addresses, token, number)
+        heard.extend(await read_on(first))
+        assert "run" in told
+        second.send({"want": 12})
+        for _ in range(12):
+            say_rows(second, await second.receive())
+        assert await read_on(second) == [{"over": True}]
+
+    executor = Acting(comes_twice)
+    assert len(evaluate(executor)["outputs"]) == 12
+    assert (heard, executor.num_starts) == ([], 1)
+
+
 def test_one_that_does_not_come_leaves_the_run_to_the_others(caplog: pytest.LogCaptureFixture) -> None:
     executor = Acting(RuntimeError("cannot schedule new futures after shutdown"))
     results = evaluate(executor, workers=2)
     assert [row["error"] for row in results["outputs"]] == [None] * 12
     assert "the run goes on with fewer workers: Acting starts none: cannot schedule new futures after shutdown" in caplog.text
+
+
+def test_why_an_executor_starts_none_is_told_where_its_error_has_no_text() -> None:
+    with pytest.raises(WorkersLost, match=r"no worker is left to play the run: Acting starts none: NotImplementedError$"):
+        evaluate(Acting(NotImplementedError()))
 
 
 def test_an_executor_that_is_shut_down_plays_nothing() -> None:
@@ -381,6 +429,30 @@ def test_requests_begin_while_the_limit_allows_and_no_more() -> None:
     assert heard == [{"leave": 1}] * 5 + [{"over": True}]
     assert results["metadata"]["stopped_by"] == {"limit": "requests", "allowed": 5, "used": 5}
     assert results["metadata"]["abandoned_requests"] == 1, "one was under way when its worker ended"
+
+
+@pytest.mark.parametrize(
+    ("limits", "told", "used"),
+    [
+        ({"requests": 5}, [{"requests": 2}, {"requests": 5}], 5),
+        ({"tokens": 47}, [{"input_tokens": 10, "output_tokens": 20}, {"input_tokens": 15, "output_tokens": 32}], 47),
+        ({"cost": 1.0}, [{"cost": 0.75}, {"cost": 1.25}], 1.25),
+    ],
+)
+def test_what_a_worker_has_spent_is_counted_from_what_it_told_before(limits: Any, told: list[Any], used: float) -> None:
+    async def tells(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        for abandoned, spent in enumerate(told, start=1):
+            nothing = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "errors": 0}
+            link.send({"spent": {**nothing, "abandoned": abandoned, **spent}, "under_way": 0, "leaves": 0})
+        used_up = await link.receive()
+        link.send({"refused": used_up["used_up"]})
+        await read_on(link)
+
+    metadata = evaluate(Acting(tells), limits=limits, prices={"m": {"input": 1.0, "output": 1.0}})["metadata"]
+    [(limit, allowed)] = limits.items()
+    assert metadata["stopped_by"] == {"limit": limit, "allowed": allowed, "used": used}
+    assert metadata["abandoned_requests"] == 2
 
 
 def test_requests_of_a_worker_that_died_are_given_up_and_their_places_are_free_again() -> None:

@@ -223,7 +223,7 @@ class Coordinator:
             try:
                 future = self._on.executor.submit(serve_rollouts, self._addresses, self._token, number)
             except Exception as error:
-                self._retire(number, f"{type(self._on.executor).__name__} starts none: {error or type(error).__name__}")
+                self._retire(number, f"{type(self._on.executor).__name__} starts none: {str(error) or type(error).__name__}")
                 return
             self._futures[number] = future
             self._reasons[number] = await _ended(future)
