@@ -11,8 +11,8 @@ import pytest
 import vfgym
 from vfgym import Rubric, SingleTurnEnv
 from vfgym.errors import ConfigurationError, ModelError
-from vfgym.limits import RolloutMeter
-from vfgym.runs.engine import Engine, GroupJob, PlayedRollout
+from vfgym.limits import RolloutMeter, Spending
+from vfgym.runs.engine import Engine, GroupJob, PlayedRollout, _share
 from vfgym.runs.inputs import Example
 
 ROWS = [{"question": "2 + 2?", "answer": "4"}]
@@ -198,6 +198,41 @@ async def test_a_group_that_cannot_be_scored_keeps_the_reason_beside_those_of_me
     assert "scoring the rollouts of example 0 failed" in caplog.text
     with pytest.raises(ZeroDivisionError, match="a bug of the rubric"):
         await scored(env, strict=True)
+
+
+@pytest.mark.parametrize(("count", "shares"), [(1, [(7, 9.0, 3.0)]), (2, [(7, 4.5, 1.5), (0, 4.5, 1.5)])])
+def test_what_scoring_spent_is_shared_equally_but_for_whole_requests(count: int, shares: list[Any]) -> None:
+    members: Any = [PlayedRollout(number, None, vfgym.State(), spent=Spending()) for number in range(count)]  # type: ignore[arg-type]
+    uncounted: Any = PlayedRollout(2, None, vfgym.State())  # type: ignore[arg-type]
+    _share(Spending(requests=7, input_tokens=9, output_tokens=3), members)
+    assert [(each.spent.requests, each.spent.input_tokens, each.spent.output_tokens) for each in members] == shares
+    _share(Spending(requests=7), [uncounted])
+    assert uncounted.spent is None
+
+
+async def test_a_group_whose_members_were_scored_as_they_were_played_is_not_scored_again() -> None:
+    class Scored(Solver):
+        async def play(self, group: GroupJob, number: int, limit: RolloutMeter | None = None) -> PlayedRollout:
+            played = await super().play(group, number)
+            played.is_scored, played.state["reward"] = True, 4.0 * number
+            return played
+
+    done: list[GroupJob] = []
+    for in_groups in (True, False):
+        await engine_of(Scored(SingleTurnEnv(ROWS, rubric=Rubric(number_of))), in_groups=in_groups).play(jobs(1), 1, done.append)
+    assert [(each.state["reward"], each.state.get("advantage")) for group in done for each in group.played] == [
+        (0.0, -2.0),
+        (4.0, 2.0),
+        (0.0, None),
+        (4.0, None),
+    ]
+
+
+@pytest.mark.parametrize("status", [401, 404])
+async def test_a_refused_key_ends_the_run(status: int) -> None:
+    refused: Any = type("APIStatusError", (Exception,), {"__module__": "openai", "status_code": status})("no such key")
+    with pytest.raises(type(refused), match="no such key"):
+        await scored(SingleTurnEnv(ROWS, rubric=Rubric(number_of)), failure=refused)
 
 
 async def test_members_of_different_environments_are_not_compared() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import json
 import pickle
 import random
@@ -20,12 +21,14 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 import vfgym
 from tests.runs.stopped_runs import FAMILIES, QUESTIONS, Learner, begin_vector, make_rollout, make_vector, step_vector, view
 from tests.sampling import SEED
 from vfgym.errors import ConfigurationError, EpisodeBusy, EpisodeNotPicklable, ResetNeeded
 from vfgym.messages import Message
+from vfgym.runs.kept_episodes import load_definitions, set_space_numbers, space_numbers
 from vfgym.vector import ChatVectorEnv
 
 QUICK = ["single turn", "tools", "game", "wrapped game"]
@@ -242,6 +245,8 @@ def test_other_versions_and_damaged_states_are_refused_and_change_nothing() -> N
         ({"example_ids": [1]}, r"expected example_ids \[1\], got None"),
         ({"on_update": "drop"}, "expected on_update drop, got continue"),
         ({"max_staleness": 2}, "expected max_staleness 2, got None"),
+        ({"replace": 0}, "expected replace 0, got 2"),
+        ({"max_concurrent": 63}, "expected max_concurrent 63, got"),
     ],
 )
 def test_a_run_with_other_arguments_refuses_a_state(changed: dict[str, Any], expected: str) -> None:
@@ -293,6 +298,47 @@ def test_what_can_not_be_kept_is_named(cls: type[Holds], expected: str) -> None:
     with pytest.raises(EpisodeNotPicklable, match=expected):
         envs.state_dict()
     envs.close()
+
+
+class Learns:
+    """Has learned something, and refuses to learn what is too much."""
+
+    def __init__(self, *known: Any) -> None:
+        self.known: list[Any] = [*known]
+
+    def state_dict(self) -> Any:
+        return self.known
+
+    def load_state_dict(self, state: Any) -> None:
+        self.known[:] = state
+        if "too much" in state:
+            raise KeyboardInterrupt
+
+
+def test_what_environments_had_learned_is_loaded_by_all_or_by_none() -> None:
+    envs: list[Any] = [Learns(1), Learns(2)]
+    for states, got in (({}, r"\{\}"), ([[1]], r"\[\[1\]\]"), ([[1]] * 3, ""), (None, "None")):
+        with pytest.raises(ConfigurationError, match=f"this state does not fit: expected 2 environments, got {got}"):
+            load_definitions(envs, states)
+    with pytest.raises(KeyboardInterrupt):
+        load_definitions(envs, [[3], ["too much"]])
+    assert [env.known for env in envs] == [[1], [2]]
+    load_definitions(envs, [[3], []])
+    assert [env.known for env in envs] == [[3], []]
+
+
+def test_random_numbers_of_a_space_and_of_those_in_it_go_on() -> None:
+    def make() -> gym.Space[Any]:
+        return Dict({"a": Tuple((Discrete(1000), Dict({"b": Box(0, 1)}))), "c": Discrete(1000)})
+
+    space, other, untouched = make(), make(), make()
+    assert space_numbers(untouched) == [None] * 6
+    space.seed(5)
+    space.sample()
+    set_space_numbers(other, copy.deepcopy(space_numbers(space)))
+    assert str(other.sample()) == str(space.sample())
+    set_space_numbers(other, [None] * 6)
+    assert space_numbers(other) == [None] * 6
 
 
 def test_an_agent_whose_episodes_are_closures_is_named() -> None:

@@ -90,7 +90,7 @@ def test_what_is_in_no_row_cannot_be_read(asks: Callable[[Any], object], what: s
     ("names", "of_whole", "of_part"),
     [
         ({"state", "completion", "prompt", "step"}, None, None),
-        ({"answer", "answers", "info"}, None, None),
+        ({"answer", "answers", "info", "infos", "states", "prompts", "completions"}, None, None),
         ({"column"}, None, "`column` of the task"),
         ({"task"}, None, "`task` of the task"),
         ({"tasks"}, None, "`tasks` of the task"),
@@ -122,6 +122,65 @@ def test_what_a_row_does_not_hold_is_not_made_up() -> None:
     assert kept()["info"] == {"level": 0}
     with pytest.raises(ConfigurationError, match="rollout 0 of example 0 cannot be scored again"):
         kept(completion=[{"role": "nobody"}])
+
+
+@pytest.mark.parametrize(
+    "task", [{"question": "2 + 2?", "answer": "4"}, {"question": "2 + 2?"}, {"prompt": "2 + 2?"}, {"prompt": "?", "answer": ""}]
+)
+def test_the_task_of_a_row_is_whole_with_or_without_question_and_answer(task: dict[str, Any]) -> None:
+    if isinstance(task.get("prompt"), str):
+        task = {**task, "prompt": [{"role": "user", "content": task["prompt"]}]}
+    played = evaluate(SingleTurnEnv([task]), lambda observation, info: "4", progress=False)
+    state = kept_state(played["outputs"][0], played["metadata"], {})
+    assert state.has_whole_task
+    assert (state["task"]["example_id"], state["task"].get("answer", "")) == (0, task.get("answer", ""))
+
+
+def test_turns_that_were_kept_are_as_scoring_finds_them_and_the_row_stays() -> None:
+    answer = {"role": "assistant", "content": "4"}
+    extras = {"reward": 1.0, "move": 2}
+    steps: list[Any] = [
+        {"prompt": [], "completion": [answer], "response": "odd", "reward": 0.5, "advantage": None, "extras": extras},
+        {"prompt": [], "completion": [answer], "response": {"who": "knows"}, "reward": 0.0, "advantage": 0.0, "extras": {}},
+    ]
+    state = kept(trajectory=steps, reward=0.5)
+    assert state.had_advantages
+    assert [(step["reward"], step["advantage"], step["response"]) for step in state["trajectory"]] == [
+        (None, None, "odd"),
+        (0.0, None, {"who": "knows"}),
+    ]
+    assert [step["extras"] for step in state["trajectory"]] == [{"move": 2}, {}]
+    state["trajectory"][0]["extras"]["move"] = 9
+    assert extras == {"reward": 1.0, "move": 2}
+    steps[1]["advantage"] = None
+    without = kept(trajectory=steps, reward=0.5)
+    assert not without.had_advantages
+    assert [step["reward"] for step in without["trajectory"]] == [0.5, 0.0]
+
+
+def test_what_is_known_is_read_in_every_way_and_tools_and_times_are_among_it() -> None:
+    spans = {"spans": [{"start": 1.0, "end": 2.0}, {"start": 4.0, "end": 7.0}]}
+    timing = {"start_time": 3.0, "setup": {"start": 0.5, "end": 0.75}, "generation": {"start": 1.0, "end": 9.0}, "model": spans, "env": {}}
+    tool = {"name": "add", "description": "Add.", "parameters": {"type": "object", "properties": {}}}
+    state = kept(zero=0, timing=timing, tool_defs=[tool], is_truncated=True, ending="cut", **LOST_TASK)
+    assert (state.get("zero", 7), "zero" in state, state.setdefault("zero", 7), state.pop("zero")) == (0, True, 0, 0)
+    step = state["trajectory"][0]
+    assert (step.get("completion"), step.setdefault("completion", 1), "completion" in step) == (step["completion"],) * 2 + (True,)
+    assert step.pop("completion")[0]["content"] == "4"
+    assert [tool.name for tool in state["tool_defs"]] == ["add"]
+    assert (state["is_truncated"], state["ending"]) == (True, "cut")
+    found = state["timing"]
+    assert (found.start_time, found.setup.start, found.setup.end, found.generation.start, found.generation.end) == (
+        3.0,
+        0.5,
+        0.75,
+        1.0,
+        9.0,
+    )
+    assert [(span.start, span.end) for span in found.model.spans] == [(1.0, 2.0), (4.0, 7.0)]
+    assert [*found.env.spans] == []
+    assert kept(timing=None)["timing"].start_time == 0.0
+    state.check_nothing_lost()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import vfgym.results
-from vfgym import Client, JudgeRubric, Response, Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
+from vfgym import Client, EnvGroup, JudgeRubric, Response, Rubric, SingleTurnEnv, State, ToolEnv, evaluate, reward
 from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs
 from vfgym.results.files import METADATA, ROWS, write_results
@@ -158,8 +160,9 @@ def at_goal(state: State) -> float:
 
 def test_a_game_is_played_again_by_the_id_in_the_metadata() -> None:
     settings: dict[str, Any] = {"num_examples": 5, "rollouts_per_example": 1}
-    scored = vfgym.results.score(played("gymnasium/FrozenLake-v1", "random", **settings), Rubric(at_goal))
-    fresh = played(lake(Rubric(at_goal)), "random", **settings)
+    old = played("gymnasium/FrozenLake-v1", "random", env_args={"map_name": "8x8"}, **settings)
+    scored = vfgym.results.score(old, Rubric(at_goal))
+    fresh = played(gym.make("gymnasium/FrozenLake-v1", rubric=Rubric(at_goal), map_name="8x8"), "random", **settings)
     assert_equal(scored, fresh)
     assert "invalid_answers" in scored["outputs"][0]["metrics"]
 
@@ -206,6 +209,9 @@ def test_an_episode_that_goes_another_way_is_refused() -> None:
     ("run", "rubric", "text"),
     [
         (42, Rubric(exact), "score takes the directory of a run or what vfgym.evaluate returned, got int"),
+        (None, Rubric(exact), "what vfgym.evaluate returned, got NoneType"),
+        ({"outputs": [{}]}, Rubric(exact), "what vfgym.evaluate returned, got dict"),
+        ({"metadata": {}}, Rubric(exact), "what vfgym.evaluate returned, got dict"),
         ({"outputs": [], "metadata": {}}, Rubric(exact), "the run has no rollouts to score"),
         ({"outputs": [], "metadata": {}}, [exact], "rubric must be a vfgym.Rubric, got list"),
     ],
@@ -213,6 +219,65 @@ def test_an_episode_that_goes_another_way_is_refused() -> None:
 def test_wrong_arguments_are_named(run: Any, rubric: Any, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         vfgym.results.score(run, rubric)
+
+
+def test_failing_and_passing_count_as_the_run_had_them() -> None:
+    settings: dict[str, Any] = {"failure_reward": -2.0}
+    old = played(single(Rubric(exact), **settings), fails_sometimes, pass_threshold=0.0)
+    fresh = played(single(Rubric(length), **settings), fails_sometimes, pass_threshold=0.0)
+    for env in (None, single(Rubric(exact), **settings)):
+        scored = vfgym.results.score(old, Rubric(length), env=env)
+        assert_equal(scored, fresh)
+        assert {row["counted_reward"] for row in scored["outputs"] if row["failed"]} == {-2.0}
+    assert scored["metadata"]["pass_at_k"] == {"1": pytest.approx(5 / 6), "2": pytest.approx(5 / 6)}
+    assert (scored["metadata"]["scored_again"], scored["metadata"]["num_failed"]) == (True, 2)
+
+
+class Closing(SingleTurnEnv):
+    closed = 0
+
+    def __init__(self, tasks: Any = TASKS) -> None:
+        super().__init__(tasks)
+
+    def close(self) -> None:
+        Closing.closed += 1
+        super().close()
+
+
+@pytest.mark.parametrize("goes_well", [True, False])
+def test_an_environment_that_was_made_is_closed_and_one_that_was_given_is_not(goes_well: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kwargs = {} if goes_well else {"tasks": TASKS[::-1]}
+    monkeypatch.setitem(gym.registry, "t/Closing-v0", EnvSpec("t/Closing-v0", entry_point=Closing, kwargs=kwargs, disable_env_checker=True))
+    old = played(single(Rubric(exact)))
+    for env, closed in (("t/Closing-v0", 1), (gym.spec("t/Closing-v0"), 1), (Closing(**kwargs), 0)):
+        monkeypatch.setattr(Closing, "closed", 0)
+        with contextlib.nullcontext() if goes_well else pytest.raises(ConfigurationError, match="the row is of another task"):
+            vfgym.results.score(old, Rubric(hardness), env=env)
+        assert Closing.closed == closed
+
+
+def test_an_episode_whose_row_has_no_seed_and_a_group_of_environments_are_refused() -> None:
+    old = played(single(Rubric(exact)))
+    seedless: Any = {**old, "outputs": [{**row, "seed": None} for row in old["outputs"]]}
+    with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: its row does not say with which seed"):
+        vfgym.results.score(seedless, Rubric(hardness), env=single(Rubric(exact)))
+    group = EnvGroup([single(Rubric(exact)), single(Rubric(length))])
+    with pytest.raises(ConfigurationError, match="the environments of a group have rubrics of their own: score the rows of one of them"):
+        vfgym.results.score(old, Rubric(length), env=group)
+
+
+class Doubled(gym.Wrapper[Any, Any, Any, Any]):
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return observation, 2 * float(reward), *rest
+
+
+def test_what_wrappers_made_of_a_return_is_not_known_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    old = played(Doubled(single(Rubric(exact))))
+    assert {row["return"] for row in old["outputs"]} == {0.0, 2.0}
+    scored = vfgym.results.score(old, Rubric(exact))
+    assert [row["return"] for row in scored["outputs"]] == [row["reward"] for row in old["outputs"]]
+    assert caplog.text.count("what wrappers around the environment made of it is not known") == 1
 
 
 def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path) -> None:

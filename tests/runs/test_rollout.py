@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -146,8 +147,8 @@ async def test_the_tasks_that_are_named_are_played_once_in_their_order_and_from_
 
 async def test_the_seed_is_that_of_the_episodes_too() -> None:
     async def drawn(**seed: int) -> list[float | None]:
-        [group] = await take(1, quiz(rubric=vfgym.Rubric(lambda state: state.rng.random())), "random", example_ids=[0], group_size=2, **seed)
-        return group.rewards
+        env = quiz(rubric=vfgym.Rubric(lambda state: state.rng.random()))
+        return (await take(1, env, "random", example_ids=[0], group_size=2, **seed))[0].rewards
 
     assert await drawn() == await drawn(seed=0) != await drawn(seed=1)
 
@@ -179,7 +180,7 @@ async def test_what_was_counted_is_given_as_a_copy_and_nothing_follows_the_end()
     await groups.aclose()
     with pytest.raises(StopAsyncIteration):
         await anext(groups)
-    with pytest.raises(ConfigurationError, match="this run is over: call vfgym.rollout again"):
+    with pytest.raises(ConfigurationError, match=r"this run is over: call vfgym\.rollout again"):
         await groups.state_dict()
 
 
@@ -326,11 +327,14 @@ BROKEN = [(SandboxError("the host went away"), "infrastructure"), (KeyError("a h
 
 
 @pytest.mark.parametrize(("error", "cause"), BROKEN)
-async def test_what_was_broken_is_played_again_alike(error: Exception, cause: str) -> None:
+async def test_what_was_broken_is_played_again_alike(error: Exception, cause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    delays: list[int] = []
+    monkeypatch.setattr(sys.modules["vfgym.runs.rollout"], "seconds_before_retry", lambda number: delays.append(number) or 0.0)
     env = Flaky([1, 2, 5], error, rubric=vfgym.Rubric(lambda state: state.rng.random()))
     groups = vfgym.rollout(env, "random", example_ids=[0, 1], group_size=2, max_concurrent=1, replace=2)
     first, second = [group async for group in groups]
     assert groups.replayed == {cause: 3}
+    assert delays == [0], "what failed once is played again at once"
     assert (first.attempt, second.attempt) == ([1, 3], [1, 2])
     assert first.failed == second.failed == [False, False]
     unbroken = await take(

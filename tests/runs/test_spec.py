@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import pytest
 from pydantic import ValidationError
 from typer.main import get_command
 
 from vfgym import RunSettings, RunSpec, aevaluate, evaluate
 from vfgym.agents import ModelAgent, RandomAgent
+from vfgym.agents import isolated as isolation
 from vfgym.agents.isolated import IsolatedAgent
 from vfgym.cli.app import app
 from vfgym.cli.evaluations import EvalFields, read_evaluations
 from vfgym.clients import ClientConfig
+from vfgym.clients.cache import ResponseCache
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.limits import RolloutLimits
 from vfgym.model_server import ModelServer
-from vfgym.runs.spec import RunArguments
+from vfgym.runs.spec import RunArguments, name_of_env
 
 GAME = "gymnasium/FrozenLake-v1"
 PRICES = {"m": {"input": 1.0, "output": 2.0}}
@@ -143,6 +148,16 @@ def test_an_unknown_argument_is_a_type_error_with_what_was_meant() -> None:
         ("pass_threshold", "0.5", "pass_threshold must be a number, got '0.5'"),
         ("shard", "3/3", "there is no shard 3 of 3: they are numbered from 0 to 2"),
         ("shard", (-1, 3), "there is no shard -1 of 3"),
+        ("shard", "0/0", "there is no shard 0 of 0"),
+        ("shard", 3, "shard must be the number of a part and how many there are, such as 0/3"),
+        ("num_examples", -2, "num_examples must be a positive integer, or -1 for no limit, got -2"),
+        ("max_concurrent", 0, "max_concurrent must be a positive integer, or -1 for no limit, got 0"),
+        ("rollouts_per_example", 0, "rollouts_per_example must be a positive integer, got 0"),
+        ("workers", 0, "workers must be a positive integer, got 0"),
+        ("strict", None, "strict must be True or False, got None"),
+        ("pass_threshold", True, "pass_threshold must be a number, got True"),
+        ("example_ids", 3, "example_ids must be a list of ids, such as"),
+        ("state_columns", 3, r"state_columns must be a list of names, such as \['trajectory'\], got 3"),
         ("shard", "third", "shard must be the number of a part and how many there are, such as 0/3"),
         ("state_columns", "prompt", "state_columns must be a list of names"),
         ("tags", [""], r"tags must be a list of names, such as \['baseline'\], got \[''\]"),
@@ -156,7 +171,77 @@ def test_a_value_that_does_not_fit_is_refused_by_its_name(name: str, value: Any,
         evaluate(GAME, "random", **{name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "checked"),
+    [
+        ("num_examples", np.int64(1), 1),
+        ("num_examples", -1, -1),
+        ("seed", np.uint8(0), 0),
+        ("max_retries", 0, 0),
+        ("example_ids", (), []),
+        ("example_ids", [np.int64(3), -2], [3, -2]),
+        ("pass_threshold", np.float32(0.0), 0.0),
+        ("pass_threshold", None, None),
+        ("shard", "2/3", (2, 3)),
+        ("shard", [0, 1], (0, 1)),
+        ("shard", None, None),
+        ("tags", (), []),
+        ("independent_scoring", None, None),
+        ("cache", None, None),
+        ("cache", False, None),
+        ("prices", None, None),
+        ("workers", None, None),
+    ],
+)
+def test_a_value_is_checked_to_what_it_means(name: str, value: Any, checked: Any) -> None:
+    found = getattr(RunSettings.of({name: value}, "test"), name)
+    assert (found, type(found)) == (checked, type(checked))
+
+
+def test_the_users_cache_is_kept_as_a_flag_and_another_by_its_file(tmp_path: Path) -> None:
+    for given, kept in ((True, True), (tmp_path / "c", str(tmp_path / "c")), (ResponseCache(tmp_path / "d"), str(tmp_path / "d"))):
+        assert RunSpec.of({"env_id": GAME, "cache": given}, "test").to_json()["cache"] == kept
+
+
+def test_a_secret_that_does_not_fit_is_not_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"^agent must be a valid string, got \{'api_key': '\*\*\*'\}$"):
+        RunSpec.of({"env_id": GAME, "agent": {"api_key": "sk-very-secret-1234567890"}}, "test")
+
+
 # Who plays
+
+
+@pytest.mark.parametrize(
+    ("agent", "given", "isolated"),
+    [
+        (f"{__name__}:own_agent", {}, None),
+        (f"{__name__}:own_agent", {"isolate": True}, False),
+        (f"{__name__}:own_agent", {"sandboxed": True}, True),
+        ("random", {"isolate": True, "sandboxed": True}, None),
+    ],
+)
+def test_an_agent_of_ones_own_is_isolated_where_that_is_asked(
+    agent: str, given: dict[str, bool], isolated: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "IsolatedAgent", lambda name, sandbox: ("isolated", name, sandbox))
+    made = RunSpec(env_id=GAME, agent=agent, **given).make_agent()  # type: ignore[arg-type]
+    if isolated is None:
+        assert made is own_agent or isinstance(made, RandomAgent)
+    else:
+        assert made == ("isolated", agent, isolated)
+
+
+def test_who_plays_is_called_by_the_model_or_the_agent() -> None:
+    for agent, model, name in (("a", None, "a"), ("a", "m", "m"), (None, None, "")):
+        assert RunSpec(env_id=GAME, agent=agent, model=model).name == name
+
+
+def test_an_environment_is_named_where_its_name_makes_it_again() -> None:
+    registered = gym.spec(GAME)
+    changed = copy.deepcopy(registered)
+    changed.kwargs["map_name"] = "8x8"
+    named = [(GAME, GAME), (registered, GAME), (changed, None), (own_agent, f"{__name__}:own_agent"), (lambda: None, None), (3, None)]
+    assert [name_of_env(env) for env, _ in named] == [name for _, name in named]
 
 
 def test_names_and_functions_that_can_be_imported_are_kept() -> None:
@@ -173,9 +258,7 @@ def test_what_has_no_name_is_played_and_not_kept(agent: Any, tmp_path: Path) -> 
 
 
 def test_an_environment_that_is_made_already_is_not_kept() -> None:
-    import gymnasium
-
-    with gymnasium.make(GAME) as env:
+    with gym.make(GAME) as env:
         assert "spec" not in evaluate(env, "random", num_examples=1, progress=False)["metadata"]
 
 
@@ -208,11 +291,12 @@ def test_a_model_whose_key_is_in_the_environment_plays_again(monkeypatch: pytest
 
 
 def test_secrets_among_arguments_have_to_be_given_again() -> None:
-    spec = RunSpec(env_id=GAME, agent="random", env_args={"api_key": "sk-very-secret-1234567890"})
-    kept = RunSpec.from_json(spec.to_json())
-    assert "very-secret" not in json.dumps(spec.to_json())
-    with pytest.raises(ConfigurationError, match="the env_args of this run had a secret in them, which is not kept"):
-        kept.make_agent()
+    for name in ("env_args", "sampling_args"):
+        spec = RunSpec.of({"env_id": GAME, "agent": "random", name: {"api_key": "sk-very-secret-1234567890"}}, "test")
+        kept = RunSpec.from_json(spec.to_json())
+        assert "very-secret" not in json.dumps(spec.to_json())
+        with pytest.raises(ConfigurationError, match=f"the {name} of this run had a secret in them, which is not kept"):
+            kept.make_agent()
 
 
 @pytest.mark.parametrize(("options", "kept"), [({}, {"isolate": True, "sandboxed": False}), ({"answer_seconds": 1.0}, None)])

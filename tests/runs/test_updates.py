@@ -111,6 +111,104 @@ async def test_a_pause_waits_for_what_is_under_way(on_update: OnUpdate, waits_fo
     assert resumed.done()
 
 
+async def test_more_groups_begin_ahead_the_more_versions_may_pass_and_the_fewer_an_update_passes() -> None:
+    for step, ahead in ((1, 6), (2, 4), (-2, 4), (3, 2)):
+        policy = Policy(5)
+        updates = PolicyUpdates(policy, 2, "continue")
+        for place in range(2):
+            updates.start_taking()
+            await updates.begin(place)
+            updates.stop_taking(place)
+        policy.policy_version += step
+        updates.start_taking()
+        updates.start_taking()  # of the same version
+        waiting = [await under_way(updates.begin(place)) for place in range(10, 20)]
+        assert sum(each.done() for each in waiting) == ahead
+        for each in waiting:
+            each.cancel()
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError, asyncio.CancelledError])
+async def test_standing_still_waits_for_what_is_played_and_lets_it_go_on_however_it_ends(error: type[BaseException] | None) -> None:
+    updates = PolicyUpdates(Policy(), None, "finish")
+    stands, leave = asyncio.Event(), asyncio.Event()
+
+    async def stand() -> None:
+        async with updates.standing_still():
+            stands.set()
+            await leave.wait()
+            if error is not None:
+                raise error
+
+    with updates.playing():
+        standing = await under_way(stand())
+        assert not stands.is_set()
+        resumed = await under_way(updates.resumed())
+        held = await under_way(bridge(updates.hold, Clock()))  # type: ignore[arg-type]
+        assert stands.is_set(), "what is played is held, though it would be finished in a pause"
+        assert not resumed.done()
+        assert not held.done()
+        leave.set()
+        await asyncio.gather(held, resumed)
+    assert isinstance((await asyncio.gather(standing, return_exceptions=True))[0], error or type(None))
+    await updates.resumed()
+
+
+async def test_a_state_says_all_that_a_run_goes_on_with_and_is_a_copy() -> None:
+    policy = Policy()
+    updates = PolicyUpdates(policy, 4, "drop")
+    for place in (4, 3):
+        updates.start_taking()
+        await updates.begin(place)
+    updates.stop_taking(4)
+    policy.policy_version = 2
+    updates.start_taking()
+    await updates.begin(5)
+    await updates.begin(9)
+    updates.stop_taking(5)
+    await updates.pause()
+    updates.replayed["stale"] += 2
+    policy.policy_version = 0
+    state = updates.state_dict()
+    expected = {"now": 0, "version": 2, "replayed": {"stale": 2}, "begun": [3, 9], "delivered": 1, "per_update": 1}
+    expected |= {"versions_per_update": 2, "drops": 1}
+    assert state == expected
+    other = PolicyUpdates(policy, 4, "drop")
+    other.check_state(state)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    other.replayed["stale"] += 1
+    other.give_up(3)
+    updates.replayed["updated"] += 1
+    assert state == expected
+    policy.policy_version = 1
+    with pytest.raises(ConfigurationError, match="expected a policy of policy_version 0, as it was saved, and who answers has 1"):
+        other.check_state(state)
+
+
+def test_a_rollout_that_goes_on_elsewhere_knows_its_versions() -> None:
+    policy = Policy(3)
+    updates = PolicyUpdates(policy, 1, "continue")
+    played, other = PlayedVersions(updates), PlayedVersions(updates)
+    assert played.state() == (None, None, None)
+    played.note_turn()
+    policy.policy_version = 4
+    played.note_turn()
+    assert played.state() == (0, 3, 4)
+    other.load_state(played.state())
+    assert (other.state(), other.asked) == ((0, 3, 4), 4)
+    policy.policy_version = 5
+    with pytest.raises(Superseded, match="it began 2 versions of the policy ago"):
+        other.note_turn()
+
+
+class Clock:
+    """Stands for an episode whose time is put off."""
+
+    def put_off(self, seconds: float) -> None:
+        """Take note of nothing."""
+
+
 @pytest.mark.parametrize(("on_update", "is_held"), [("continue", True), ("drop", True), ("finish", False)])
 async def test_an_episode_is_held_and_loses_none_of_its_time(on_update: OnUpdate, is_held: bool) -> None:
     seconds: list[float] = []
