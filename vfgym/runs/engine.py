@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from vfgym.aio.collector import seldom_collecting
 from vfgym.aio.loop_watch import watch_loop
 from vfgym.aio.steps import Steps, all_of, begin
 from vfgym.calls import rollout_failure
@@ -155,7 +156,7 @@ class Engine:
                 played. Where it has to be awaited, its worker waits.
         """
         rollouts = groups if isinstance(groups, AsyncIterator) else _InOrder(groups)
-        with watch_loop():
+        with watch_loop(), seldom_collecting():
             await all_of([self._work(rollouts, finish) for _ in range(num_workers)])
 
     async def finished(self, groups: Iterable[GroupJob], num_workers: int, most_waiting: int = 1) -> AsyncGenerator[GroupJob, None]:
