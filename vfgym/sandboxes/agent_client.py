@@ -85,7 +85,11 @@ class AgentClient:
     """Requests to one agent, and its answers."""
 
     def __init__(self, pipe: Pipe, settings: dict[str, Any], forwards: dict[int, str]) -> None:
-        """Begin to talk to an interpreter that was started with `BOOTSTRAP`."""
+        """Begin to talk to an interpreter that was started with `BOOTSTRAP`. The pipe is closed with this, or where this raises.
+
+        Raises:
+            SandboxError: If the settings are too much for one request.
+        """
         self._pipe = pipe
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -101,11 +105,14 @@ class AgentClient:
         """By whose doing; None where that is not known."""
         self._ready: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._waiting[0] = self._ready
-        modules = [_read_module(name) for name in (*_MODULES[:-1], *(["forwarding"] if forwards else []), _MODULES[-1])]
-        cells_source = _read_module("cells")[1]
+        try:
+            modules = [_read_module(name) for name in (*_MODULES[:-1], *(["forwarding"] if forwards else []), _MODULES[-1])]
+            own = {**settings, "cells_source": _read_module("cells")[1], "ports": sorted(forwards)}
+            self._send_frame(marshal.dumps({"magic": MAGIC_NUMBER, "modules": modules, "settings": own}, _MARSHAL))
+        except BaseException:
+            pipe.close()
+            raise
         self._loop.call_soon_threadsafe(self._loop.add_reader, pipe.reading, self._read)
-        own = {**settings, "cells_source": cells_source, "ports": sorted(forwards)}
-        self._send_frame(marshal.dumps({"magic": MAGIC_NUMBER, "modules": modules, "settings": own}, _MARSHAL))
 
     async def ready(self, seconds: float) -> dict[str, Any]:
         """Wait until the agent is there; return what it says of itself.

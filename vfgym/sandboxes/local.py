@@ -190,7 +190,7 @@ class ProcessSandbox(AgentSandbox):
         if self._is_closed or self._record.owner[0] != os.getpid():  # a fork does not own it
             return
         self._is_closed = True
-        if self._process is not None:
+        if hasattr(self, "agent"):
             self.agent.end("the sandbox is closed")
         await asyncio.shield(on_thread(self._wait))  # whoever is cancelled meanwhile
 
