@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
-from vfgym import EnvGroup, MultiTurnEnv, ProceduralTasks, Rubric, SingleTurnEnv, State, cleanup, teardown
+from vfgym import (
+    EnvGroup,
+    MultiTurnEnv,
+    ProceduralTasks,
+    Rubric,
+    SingleTurnEnv,
+    State,
+    cleanup,
+    metric,
+    reward,
+    setup,
+    stop,
+    teardown,
+    update,
+)
 from vfgym.errors import ConfigurationError
 from vfgym.messages import Message
 from vfgym.testing import ScriptedClient
@@ -151,8 +166,14 @@ def test_settings_reach_environments_with_and_without_a_setter() -> None:
     group = two()
     group.set_max_seq_len(5)
     group.set_max_total_completion_tokens(9)
-    assert [(env.max_seq_len, env.max_total_completion_tokens) for env in group.envs] == [(5, 9)] * 2
-    assert (group.max_seq_len, group.max_total_completion_tokens) == (5, 9)
+    group.set_system_prompt("be brief")
+    group.set_score_rollouts(False)
+    names = ("max_seq_len", "max_total_completion_tokens", "system_prompt", "score_rollouts")
+    assert [[getattr(env, name) for name in names] for env in (group, *group.envs)] == [[5, 9, "be brief", False]] * 3
+    given = EnvGroup([Turns("a"), Turns("b")], max_seq_len=0, score_rollouts=False)
+    assert [(env.max_seq_len, env.score_rollouts) for env in (given, *given.envs)] == [(0, False)] * 3
+    untouched = EnvGroup([Turns("a", max_seq_len=3, score_rollouts=False)])
+    assert (untouched.envs[0].max_seq_len, untouched.envs[0].score_rollouts) == (3, False), "what the group is not given stays"
 
 
 def test_the_rows_of_a_group_have_an_end() -> None:
@@ -170,12 +191,114 @@ def test_the_rows_of_a_group_have_an_end() -> None:
         ([Turns("a")], {"env_names": ["a"], "names": ["a"]}, "not both"),
         ([Turns("a")], {"env_names": ["a", "b"]}, "got 2 for 1"),
         ([Turns("a"), Turns("b")], {"env_names": ["a", "a"]}, "different names"),
-        ([Turns("a")], {"dataset": []}, "takes no 'dataset'"),
+        *(
+            ([Turns("a")], {name: None}, f"takes no '{name}'")
+            for name in ("dataset", "eval_dataset", "rubric", "tool_defs", "few_shot", "system_prompt", "parser")
+        ),
     ],
 )
 def test_what_is_no_group_is_refused(envs: list[Any], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigurationError, TypeError), match=message):
         EnvGroup(envs, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("row", "played", "known"),
+    [
+        ({"info": {"env_id": "b"}}, "b", {}),
+        ({"info": {"env_id": ["b"], "more": 0}}, "b", {"info": {"more": 0}}),
+        ({"info": {"env_id": ["nested", "inner"]}}, "c", {}),
+        ({"info": {"env_id": "a"}, "task": "b"}, "a", {"task": "b"}),
+        ({"task": "b", "info": {}}, "b", {"task": "b"}),
+        ({"task": "b"}, "b", {"task": "b"}),
+    ],
+)
+def test_a_task_goes_where_its_route_leads_and_else_to_the_environment_that_its_task_names(
+    row: dict[str, Any], played: str, known: dict[str, Any]
+) -> None:
+    """The environment is given the task without the route."""
+    members = {name: Turns(name) for name in "abc"}
+    nested = EnvGroup([members["c"], Turns("d")], names=["inner", "other"])
+    group = EnvGroup([members["a"], members["b"], nested], names=["a", "b", "nested"])
+    task = {"question": "?", **row}
+    asked = copy.deepcopy(task)
+    assert group.routed(task) == (members[played], {"question": "?", **known})
+    assert task == asked
+
+
+def test_a_task_that_names_no_environment_is_refused_where_there_are_several() -> None:
+    known = r"info\['env_id'\] of a task must name an environment of the group \(first, b\), got "
+    group = EnvGroup([Turns("a"), Turns("b")], ["first", "b"])
+    for task, rest in (({"info": {"env_id": "frist"}}, r"'frist'\..*`first`"), ({}, r"None\.$"), ({"task": 3}, "3")):
+        with pytest.raises(ConfigurationError, match=known + rest):
+            group.routed(task)
+    only = EnvGroup([Turns("a")])
+    assert only.routed({"task": "maths"}) == (only.envs[0], {"task": "maths"})
+
+
+def test_the_tasks_of_a_group_follow_those_of_its_environments() -> None:
+    group = two()
+    assert group.tasks is group.tasks
+    group.env_map["b"].set_tasks("train", [{"question": "c?"}, {"question": "d?"}])
+    rows = [group.tasks.input(number) for number in range(3)]
+    assert [(row["prompt"][0]["content"], row["info"], row["example_id"]) for row in rows] == [
+        ("a?", {"env_id": "a"}, 0),
+        ("c?", {"env_id": "b"}, 1),
+        ("d?", {"env_id": "b"}, 2),
+    ]
+    assert not group.has_tasks("eval")
+    group.env_map["b"].set_tasks("eval", [{"question": "e?"}])
+    assert group.has_tasks("eval")
+    with pytest.raises(ConfigurationError, match=r"replace theirs, with env_map\[name\]\.set_tasks"):
+        group.set_tasks("train", [])
+
+
+async def test_a_rollout_of_nested_groups_has_its_whole_route_again() -> None:
+    outer = EnvGroup([Turns("z"), two()], names=["z", "inner"])
+    given = outer.tasks.input(2)
+    state = await outer.rollout(given, ScriptedClient(["x", "y"]), "m", {"seed": 3})
+    assert (state["input"]["info"], state["model"], state["sampling_args"]) == ({"env_id": ["inner", "b"]}, "m", {"seed": 3})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "bounds"),
+    [((0.0, 1.0), (-2.0, 0.5), (-2.0, 1.0)), ((-1.0, 3.0), (0.0, 1.0), (-1.0, 3.0)), ((0.0, 1.0), None, None), (None, None, None)],
+)
+def test_the_bounds_of_a_group_hold_for_each_environment(first: Any, second: Any, bounds: Any) -> None:
+    rubrics = [Rubric() for _ in range(2)]
+    for rubric, known in zip(rubrics, (first, second), strict=True):
+        rubric.add_reward_func(lambda: 0.0, range=known)
+    group = EnvGroup([Turns("a", rubric=rubrics[0]), Turns("b", rubric=rubrics[1])])
+    assert group.reward_range == bounds
+    if bounds is None:
+        return
+    group.rubric.add_reward_func(lambda: 1.0, 2.0, (0.0, 10.0))
+    assert group.reward_range == (bounds[0], bounds[1] + 20.0), "a function goes to each with its weight and range"
+
+
+def test_a_group_can_go_back_where_all_its_environments_can() -> None:
+    class Forward(Turns):
+        can_go_back = False
+
+    assert EnvGroup([Turns("a"), Turns("b")]).can_go_back
+    assert not EnvGroup([Turns("a"), Forward("b")]).can_go_back
+    assert not EnvGroup([Forward("a"), Turns("b")]).can_go_back
+
+
+@pytest.mark.parametrize(
+    "name", ["rollout", "init_state", "setup_state", "env_response", "get_prompt_messages", "render_completion", "is_completed"]
+)
+def test_a_hook_that_would_never_run_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"Mine\.{name} would never run: a group's environments play and score"):
+        type("Mine", (EnvGroup,), {name: EnvGroup.rollout})
+
+
+@pytest.mark.parametrize("mark", [stop, setup, cleanup, update, reward, metric])
+def test_a_marked_function_that_would_never_run_is_refused(mark: Any) -> None:
+    async def mine(self: Any, state: State) -> Any: ...
+
+    with pytest.raises(ConfigurationError, match=r"Mine\.mine would never run"):
+        type("Mine", (EnvGroup,), {"mine": mark(mine)})
 
 
 def test_tasks_without_an_end_cannot_be_joined() -> None:

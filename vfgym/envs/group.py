@@ -213,11 +213,11 @@ class EnvGroup(ChatEnv):
     )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
         hooks = [name for name in _HOOKS_OF_ENVIRONMENTS if name in vars(cls)]
         marked = [each.name for kind in _MARKS_OF_ENVIRONMENTS for each in discover_marks(cls, kind)]
         for name in (*hooks, *marked):
             raise ConfigurationError(f"{cls.__name__}.{name} would never run: a group's environments play and score, so write it in theirs")
+        super().__init_subclass__(**kwargs)
 
     def __init__(
         self,
