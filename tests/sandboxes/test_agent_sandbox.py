@@ -211,6 +211,7 @@ async def test_what_is_in_a_folder_is_copied_in_and_out_with_files_for_links(san
     files = {"a": b"12345", "deep/er/b": b"67890", "to-a": b"12345", "deep": None, "deep/er": None, "empty": None}
     assert {path: content for path, (_, content) in tree(sandbox.place / "in").items()} == files
     assert [(sandbox.place / "in" / name).stat().st_mode & 0o777 for name in ("a", "to-a", "deep/er/b")] == [0o600, 0o644, 0o755]
+    assert [fields["mode"] for fields in sandbox.agent.calls("write") if fields["path"] == "in/a"] == [None, 0o600], "which may forbid more"
     assert await sandbox.upload(str(local / "to-a"), "one/file") == []
     assert (sandbox.place / "one/file").read_bytes() == b"12345"
     with pytest.raises(SandboxError, match="in has more than the 10 bytes that a copy from this sandbox may have") as caught:
@@ -299,7 +300,8 @@ async def test_files_that_can_be_neither_kept_nor_made_again(sandbox: NearSandbo
 async def test_a_copy_takes_the_place_of_what_the_other_sandbox_has(sandbox: NearSandbox, tmp_path: Path, path: str) -> None:
     """Links are copied as links; where nothing is, nothing is left."""
     made(sandbox.place / "in")
-    (sandbox.place / "in/deep/er").chmod(0o500)
+    for name in ("er", ""):
+        (sandbox.place / "in/deep" / name).chmod(0o500)
     other = NearSandbox(tmp_path / "other")
     (other.place / "in/empty").mkdir(parents=True)
     (other.place / "in/empty/old").touch()
@@ -313,6 +315,8 @@ async def test_a_copy_takes_the_place_of_what_the_other_sandbox_has(sandbox: Nea
     else:
         assert tree(copied) == tree(source)
     assert (other.place / "beside").exists() == (path != ".")
+    folders = [os.path.basename(fields["path"]) for fields in other.agent.calls("make_folder") if fields["mode"] == 0o500]
+    assert folders == (["er", "deep"] if path in ("in", ".") else []), "one that can't be written to after what is in it"
 
 
 async def test_a_copy_to_another_sandbox_is_bounded_and_says_whose_doing_a_failure_is(sandbox: NearSandbox, tmp_path: Path) -> None:
