@@ -81,6 +81,7 @@ def test_keys_of_any_kind_are_written_as_texts() -> None:
 TUPLE = codec_for(gs.Tuple((gs.Discrete(2), gs.Discrete(3))), [["off", "on"], None])
 DICT = codec_for(gs.Dict(move=gs.Discrete(2), aim=gs.Box(0, 9, (2,), np.int8)), {"move": ["go", "stay"]})
 MANY = codec_for(gs.Sequence(gs.Discrete(2)))
+STACKED = codec_for(gs.Sequence(gs.Dict(a=gs.Discrete(2), b=gs.Tuple([gs.Discrete(9), gs.Discrete(10)])), stack=True))
 EITHER = codec_for(gs.OneOf([gs.Discrete(2), gs.Discrete(3), gs.Text(5)]), [["off", "on"], None, None])
 NET = codec_for(gs.Graph(gs.Discrete(2), gs.Discrete(3)), {"nodes": ["a", "b"], "edges": ["x", "y", "z"]})
 POINTS = codec_for(gs.Graph(gs.Discrete(2), None))
@@ -96,6 +97,8 @@ PAD = codec_for(gs.MultiDiscrete([2, 3], start=[0, 1]), [["off", "on"], None])
         (DICT, '{"move": 0, "aim": [0, 0]}', {"move": "go", "aim": [0, 0]}),
         (MANY, [], []),
         (MANY, "[1, 0]", [1, 0]),
+        (STACKED, [{"a": 1, "b": [0, 9]}, {"a": 0, "b": [8, 7]}], [{"a": 1, "b": [0, 9]}, {"a": 0, "b": [8, 7]}]),
+        (EITHER, {"choice": " 0 ", "value": 0}, {"choice": 0, "value": "off"}),
         (EITHER, {"choice": 0, "value": "on"}, {"choice": 0, "value": "on"}),
         (EITHER, {"choice": "1", "value": 2}, {"choice": 1, "value": 2}),
         (EITHER, {"choice": 1.0, "value": 0}, {"choice": 1, "value": 0}),
@@ -124,13 +127,14 @@ def test_members_are_read_by_their_own_codecs(codec: Any, data: Any, written: An
         (DICT, {}, "must have the key `move`, got only no key"),
         (DICT, {"aim": [0, 0]}, "must have the key `move`, got only `aim`"),
         (DICT, {"move": 0, "aim": [0, 99]}, "Element 2 of `aim` must be from 0 to 9, got 99"),
-        (DICT, {"mvoe": 0, "aim": [0, 0]}, "must have no key `mvoe`. Did you mean `move`?"),
+        (DICT, {"mvoe": 0, "aim": [0, 0]}, "must have no key `mvoe`. Did you mean `move`? Its keys are `move`, `aim`"),
         (MANY, {}, "must be a list, got {}"),
         (MANY, [0, 1, 2], "Element 3 must be a whole number from 0 to 1, got 2"),
         (EITHER, 0, "0 fits several of its choices"),
         (EITHER, [], "[] fits none of its choices"),
         (EITHER, {"choice": 3, "value": 0}, "`choice` must be a whole number from 0 to 2, got 3"),
-        (EITHER, {"choice": True, "value": 0}, "`choice` must be a whole number"),
+        *[(EITHER, {"choice": choice, "value": 0}, "`choice` must be a whole number") for choice in (True, -1, 0.5, "-1", "", "0" * 10)],
+        (EITHER, {"choice": 0, "value": 0, "why": 0}, "fits none of its choices"),
         (EITHER, {"choice": None, "value": 0}, "`choice` must be a whole number"),
         (EITHER, {"choice": 1, "value": 3}, "`value` must be a whole number from 0 to 2, got 3"),
         (NET, [], "must be an object with the keys `nodes`, `edges` and `edge_links`, got []"),
@@ -139,8 +143,12 @@ def test_members_are_read_by_their_own_codecs(codec: Any, data: Any, written: An
         (NET, {"nodes": [0], "edge_links": [[0, 0]]}, "must have `edges` and `edge_links`, or neither of them"),
         (NET, {"nodes": [0], "edges": [0], "edge_links": [[0, 1]]}, "of `edge_links` must be from 0 to 0, got 1"),
         (NET, {"nodes": [0], "edges": [9], "edge_links": [[0, 0]]}, "Element 1 of `edges` must be"),
+        (NET, {"nodes": [0, 2]}, "Element 2 of `nodes` must be"),
+        (NET, {"nodes": [0], "edges": [0]}, "must have `edges` and `edge_links`, or neither of them"),
+        (NET, {"nodes": [], "edges": [0], "edge_links": [[0, 0]]}, "must have nodes for its edges to link"),
         (NET, {"nodes": [0], "edges": [0], "edge_links": []}, "`edge_links` must have 1 element, got 0"),
         (POINTS, {"nodes": [0], "edges": [0]}, "must have no edges, got [0]"),
+        (POINTS, {"nodes": [0], "edge_links": [[0, 0]]}, "must have no edges, got [[0, 0]]"),
         (PAD, ["on", 0], "Element 2 must be a whole number from 1 to 3, got 0"),
         (PAD, "on", "must be a list of 2 elements"),
     ],
@@ -157,6 +165,8 @@ def test_a_problem_is_told_with_its_place(codec: Any, data: Any, problem: str) -
         (TUPLE, "[<0 (off), 1 (on)>, <0, 1, 2>]", '["off", 1]'),
         (DICT, '{"move": <0 (go), 1 (stay)>, "aim": <a list of 2 whole numbers, each from 0 to 9>}', '{"move": "go", "aim": [5, 5]}'),
         (MANY, "[<0, 1>, ...], of any length", "[0, 0]"),
+        (PAD, "[<0 (off), 1 (on)>, <1, 2, 3>]", '["off", 2]'),
+        (EITHER, '{"choice": 0, "value": <0 (off), 1 (on)>} or {"choice": 1, "value": <0, 1, 2>} or ', '{"choice": 0, "value": "off"}'),
         (NET, '{"nodes": [<0 (a), 1 (b)>, ...], of any length, "edges": [<0 (x), 1 (y), 2 (z)>, ...], of any length,', None),
         (POINTS, '{"nodes": [<0, 1>, ...], of any length}', '{"nodes": [0, 0]}'),
     ],
@@ -173,6 +183,7 @@ def test_an_array_of_names_has_its_dtype_and_one_element_needs_no_list() -> None
     codec = codec_for(gs.MultiDiscrete([2], dtype=np.int8), [["off", "on"]])
     assert same(codec.from_json("on"), np.array([1], np.int8))
     assert same(codec.decode(codec.example()), np.array([0], np.int8))
+    assert same(codec.representative(), np.array([0], np.int8))
     with pytest.raises(ConfigurationError, match="which has no elements"):
         codec_for(gs.MultiDiscrete(np.array(3)), [["a"]])
 
@@ -183,6 +194,60 @@ def test_a_choice_may_be_numbered_as_numpy_does_and_is_written_as_json() -> None
     for action in ((3, 0), (0,), [0, 0]):
         with pytest.raises(InvalidAction, match="expected a choice from 0 to 2"):
             EITHER.to_json(action)
+
+
+@pytest.mark.parametrize(
+    ("codec", "action", "problem"),
+    [
+        (TUPLE, (0,), "expected 2 elements for Tuple"),
+        (TUPLE, "01", "expected 2 elements for Tuple"),
+        (codec_for(gs.Tuple([gs.Discrete(2)])), (0, 0), "expected 1 element for Tuple"),
+        (DICT, {"move": 0}, "expected a dict with the keys `move`, `aim` for Dict"),
+        (DICT, {"move": 0, "aim": [0, 0], "more": 0}, "expected a dict with the keys `move`, `aim` for Dict"),
+        (DICT, (0, 0), "expected a dict with the keys `move`, `aim` for Dict"),
+        (NET, (0, None, None), "expected a GraphInstance for Graph.*, got tuple$"),
+    ],
+)
+def test_what_is_not_an_action_is_not_written(codec: Any, action: Any, problem: str) -> None:
+    with pytest.raises(InvalidAction, match=f"^{problem}"):
+        codec.to_json(action)
+
+
+PAIR = gs.Tuple([gs.Discrete(2), gs.Discrete(2)])
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "problem"),
+    [
+        *[
+            (PAIR, names, r"expected a list of 2 elements with the names \(or None\) for Tuple")
+            for names in ([], [None], [None] * 3, "ab", 0)
+        ],
+        (gs.OneOf([gs.Discrete(2)]), [], "expected a list of 1 element with the names"),
+        (gs.Dict(a=gs.Discrete(1)), {"b": ["x"]}, "expected names under the keys `a`, got {'b'"),
+        (gs.Dict(a=gs.Discrete(1)), ["x"], r"expected names under the keys `a`, got \['x'\]"),
+        (gs.Graph(gs.Discrete(1), None), {"edge": ["x"]}, "expected names under the keys `nodes` and `edges` for Graph.*, got {'edge'"),
+        (gs.Graph(gs.Discrete(1), None), [], "expected names under the keys `nodes` and `edges`"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(space: Any, names: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{problem}"):
+        codec_for(space, names)
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "change"),
+    [
+        (PAIR, [["a", "b"], None], lambda names: names.clear()),
+        (gs.Dict(a=gs.Discrete(2)), {"a": ["x", "y"]}, lambda names: names.clear()),
+        (gs.Graph(gs.Discrete(2), None), {"nodes": ["x", "y"]}, lambda names: names.clear()),
+    ],
+)
+def test_names_that_change_afterwards_are_kept_as_they_were(space: Any, names: Any, change: Any) -> None:
+    codec, same_names = codec_for(space, names), codec_for(space, names.copy())
+    change(names)
+    assert codec == same_names
+    assert codec.names == same_names.names
 
 
 def test_the_longest_action_is_that_of_all_members_together_or_of_the_longest_choice() -> None:

@@ -19,7 +19,24 @@ import vfgym
 from tests.wrappers.gymnasium.toys import Toy, first_content
 from vfgym.errors import ConfigurationError
 from vfgym.wrappers.games.images import frame_of
-from vfgym.wrappers.gymnasium.rendering import RememberedDrawings, check_readable, drawing_text, may_change_observations
+from vfgym.wrappers.gymnasium.descriptions import Description
+from vfgym.wrappers.gymnasium.grids import ChannelText, ScreenText
+from vfgym.wrappers.gymnasium.minigrid import ABOUT_VIEW, minigrid_text
+from vfgym.wrappers.gymnasium.rendering import (
+    OtherMembers,
+    RememberedDrawings,
+    RenderedText,
+    TextAndImage,
+    WrittenText,
+    check_readable,
+    drawing_text,
+    explanation,
+    make_renderer,
+    may_change_observations,
+    observed_frame,
+    render_drawing,
+    render_image,
+)
 
 pytest.importorskip("PIL", reason="needs the extra images")
 
@@ -52,7 +69,7 @@ def test_observations_that_no_model_can_read_are_refused(space: gym.Space[Any], 
     if not size:
         check_readable(space, "a game", OTHERWISE)
         return
-    with pytest.raises(ConfigurationError, match=f"of {size} numbers, which no model can read: .* {OTHERWISE}"):
+    with pytest.raises(ConfigurationError, match=rf"^a game has the .* of {size} numbers, which no model can read: .* {OTHERWISE}$"):
         check_readable(space, "a game", OTHERWISE)
 
 
@@ -132,6 +149,29 @@ def test_a_drawing_is_text_or_in_a_file_of_text(drawing: Any) -> None:
 def test_what_is_no_text_is_named(drawing: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"must return text, or an io.StringIO with it; got {type(drawing).__name__}"):
         vfgym.to_chat(lambda: Toy("ansi", metadata={"render_modes": ["ansi"]}, render=lambda: drawing)).reset()
+
+
+def printed() -> None:
+    print("#@")
+
+
+class Unable(Toy):
+    """Cannot begin when it is made."""
+
+    def reset(self, **options: Any) -> Any:
+        raise RuntimeError("not yet")
+
+
+@pytest.mark.parametrize(
+    ("kind", "render", "is_drawn"),
+    [(Toy, lambda: None, False), (Toy, printed, False), (Toy, lambda: "", True), (Unable, lambda: None, True)],
+)
+def test_a_game_that_returns_no_drawing_is_shown_as_numbers(
+    kind: type[Toy], render: Any, is_drawn: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it prints instead is not printed; one that cannot begin yet may draw later."""
+    assert (make_renderer(kind("ansi", render=render), "a game", None, None) is render_drawing) == is_drawn
+    assert capsys.readouterr().out == ""
 
 
 class Named(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -253,6 +293,7 @@ def test_no_more_drawings_are_remembered_than_have_room(monkeypatch: pytest.Monk
 CAMERA, SPEED = spaces.Box(0, 255, (20, 24, 3), np.uint8), spaces.Discrete(9)
 FRACTIONS = spaces.Box(0.0, 1.0, (20, 24, 3), np.float32)
 BOTH = spaces.Dict(camera=CAMERA, speed=SPEED)
+LINE = spaces.Box(0, 255, (80,), np.uint8)
 
 
 class Seeing(Toy):
@@ -311,6 +352,9 @@ def test_an_image_is_shown_as_an_image_and_what_stands_beside_it_as_text(space: 
     ("space", "options", "problem"),
     [
         (spaces.Dict(camera=CAMERA, lidar=spaces.Box(0, 9, (1000,))), {}, r'1000 numbers.*observe="image" if its images are enough'),
+        (spaces.Dict(camera=CAMERA, message=LINE, lidar=spaces.Box(0, 9, (513,))), {}, "513 numbers.* for all that it observes$"),
+        (spaces.Dict(message=LINE, lidar=spaces.Box(0, 9, (513,))), {}, "513 numbers.* for all that it observes$"),
+        (spaces.Box(0, 9, (513,)), {}, '513 numbers.* or observe="image" if it can be drawn$'),
         (spaces.Dict(camera=CAMERA), {"observe": "text"}, "which no model can read"),
         (BOTH, {"observe": "image", "obs_to_text": str}, 'give observe="text" or observe="both"'),
     ],
@@ -318,6 +362,97 @@ def test_an_image_is_shown_as_an_image_and_what_stands_beside_it_as_text(space: 
 def test_numbers_beside_an_image_must_be_readable(space: Any, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         play(space, **options)
+
+
+FRAMES = spaces.Box(0, 255, (2, 20, 24, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("members", "explained"),
+    [
+        ({"a": CAMERA, "b": CAMERA}, ""),
+        ({"a": CAMERA, "b": FRAMES}, "The image 'b' shows 2 frames"),
+        ({"a": FRAMES, "b": FRAMES}, "The image 'a' shows 2 frames|The image 'b' shows 2 frames"),
+    ],
+)
+def test_each_image_of_several_frames_is_explained(members: Any, explained: str) -> None:
+    images = make_renderer(Seeing(observation_space=spaces.Dict(members)), "a game", "image", None)
+    rest = " side by side, the oldest at the left and the newest at the right."
+    assert explanation(images, Description()) == "\n".join(f"{each}{rest}" for each in explained.split("|") if each)
+
+
+@pytest.mark.parametrize(
+    ("observe", "obs_to_text", "problem"),
+    [
+        ("picture", None, "observe must be one of text, image, both, or None; got 'picture'$"),
+        ("", None, "observe must be one of text, image, both, or None; got ''$"),
+        (None, "", "obs_to_text must be a function from an observation to text, got ''$"),
+        *[(observe, None, "a game has no images to show: .* and its render mode is None.") for observe in ("image", "both")],
+    ],
+)
+def test_arguments_that_show_nothing_are_refused(observe: Any, obs_to_text: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{problem}"):
+        make_renderer(Toy(), "a game", observe, obs_to_text)
+
+
+def test_a_function_that_returns_no_text_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"^obs_to_text must return text, got int$"):
+        make_renderer(Toy(), "a game", None, lambda seen: 0)(Toy(), 0)
+
+
+MASKED = {"b": spaces.Box(0, 9, (2,), np.int8), "action_mask": spaces.MultiBinary(2)}
+
+
+@pytest.mark.parametrize(
+    ("others", "labels", "hides_mask", "text"),
+    [
+        ({}, ("x", "y"), True, "x: 3\ny: 4"),
+        ({"c": spaces.Discrete(5)}, (), True, "b: [3, 4]\nc: 2"),
+        ({}, (), False, "action_mask: [0, 1]\nb: [3, 4]"),
+    ],
+)
+def test_numbers_are_shown_with_and_without_their_mask_and_by_a_pickled_renderer(
+    others: Any, labels: Any, hides_mask: bool, text: str
+) -> None:
+    renderer = RenderedText(spaces.Dict(MASKED | others), labels, hides_mask)
+    seen = {"b": np.array([3, 4], np.int8), "action_mask": np.array([0, 1], np.int8), **({"c": 2} if others else {})}
+    for each in (renderer, pickle.loads(pickle.dumps(renderer))):
+        assert each(Toy(), seen) == text
+
+
+NUMBERS = RenderedText(SPEED, ())
+ABOUT = Description(about_observations="numbers", legend="drawing", obs_to_text=len)
+LEGEND = ChannelText(("wall",), True).legend
+
+
+@pytest.mark.parametrize(
+    ("renderer", "expected"),
+    [
+        (render_drawing, "drawing"),
+        (WrittenText(len), "drawing"),
+        (WrittenText(str), ""),
+        (WrittenText(minigrid_text), ABOUT_VIEW),
+        (NUMBERS, "numbers"),
+        (OtherMembers(NUMBERS), "numbers"),
+        (ScreenText(("message",)), ""),
+        (ScreenText(("message",), OtherMembers(NUMBERS)), "numbers"),
+        (ChannelText(("wall",), True), f"{LEGEND}\n\nnumbers"),
+        (render_image, ""),
+        (TextAndImage(NUMBERS, render_image), "numbers"),
+        (TextAndImage(WrittenText(str), render_image), ""),
+    ],
+)
+def test_what_is_explained_is_what_is_shown(renderer: Any, expected: str) -> None:
+    assert explanation(renderer, ABOUT) == expected
+
+
+def test_the_frame_of_an_observation_is_its_first_image() -> None:
+    seen = {"left": np.full((20, 24, 3), 1, np.uint8), "right": np.full((20, 24, 3), 2, np.uint8), "speed": 0}
+    space = spaces.Dict(left=CAMERA, right=CAMERA, speed=SPEED)
+    for observe in (None, "image"):
+        frame: Any = observed_frame(make_renderer(Seeing(observation_space=space), "", observe, None), seen)
+        assert frame[0, 0, 0] == 1
+    assert observed_frame(make_renderer(Toy(), "", None, None), 0) is None
 
 
 def test_stacked_frames_are_shown_side_by_side_and_explained() -> None:
