@@ -7,14 +7,16 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from vfgym.errors import ConfigurationError, InfraError, ToolCallError
 from vfgym.tools.definition import Tool
-from vfgym.tools.mcp import NO_RESULT, MCPServerConfig, MCPSession, ReportedError, result_content
+from vfgym.tools.mcp import NO_RESULT, MCPServerConfig, MCPSession, ReportedError, _client, result_content
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -22,11 +24,11 @@ SERVER = """
 import asyncio, os
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, ImageContent, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 SCHEMA = {"type": "object", "properties": {"file": {"type": "string"}}}
 HINTS = {"look": {"read_only_hint": True}, "put": {"idempotent_hint": True}, "count": {"read_only_hint": False}}
-PAGES = {None: (["pid", "where", "fail", "forever", "count"], "2"), "2": (["look", "put"], None)}
+PAGES = {None: (["pid", "where", "fail", "forever", "count", "burn"], "2"), "2": (["look", "put"], None)}
 
 async def list_tools(context, params):
     names, following = PAGES[params and params.cursor]
@@ -42,6 +44,8 @@ async def call_tool(context, params):
             file.write("x")
         if params.name != "look" or os.path.getsize(params.arguments["file"]) == 1:
             os._exit(3)
+    if params.name == "burn":
+        return CallToolResult(content=[ImageContent(data="AA==", mime_type="image/png")], is_error=True)
     texts = {"pid": [str(os.getpid())], "look": ["seen"], "fail": ["no such", "page"],
              "where": [os.getcwd(), os.environ.get("GREETING", "")]}[params.name]
     return CallToolResult(content=[TextContent(text=text) for text in texts], is_error=params.name == "fail")
@@ -92,7 +96,7 @@ def is_alive(pid: int) -> bool:
 
 def test_the_tools_of_every_page_are_listed(session: MCPSession) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"file": {"type": "string"}}}
-    told = {"pid": "", "where": "", "fail": "", "forever": "", "count": "COUNT", "look": "LOOK", "put": "PUT"}
+    told = {"pid": "", "where": "", "fail": "", "forever": "", "count": "COUNT", "burn": "", "look": "LOOK", "put": "PUT"}
     assert asyncio.run(session.list_tools()) == [Tool(name=name, description=text, parameters=schema) for name, text in told.items()]
 
 
@@ -101,6 +105,8 @@ def test_a_call_gives_the_text_or_says_that_the_tool_failed(session: MCPSession)
     assert (Path(folder).samefile(str(session.server.cwd)), greeting) == (True, "hi")
     with pytest.raises(ReportedError, match=r"^no such\npage$"):
         call(session, "fail")
+    with pytest.raises(ReportedError, match=r'^\[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}\]$'):
+        call(session, "burn")
     with pytest.raises(ToolCallError, match=r"^pid: the arguments cannot be sent to the tool: "):
         call(session, "pid", value="\ud800")
     with pytest.raises(ToolCallError, match=r"^nothing: "):
@@ -202,7 +208,11 @@ def test_a_result_is_the_content_of_a_message(result: dict[str, Any], content: A
         ({"command": "x", "url": "http://x"}, r"\(a server|command or by a url.*got the fields command, url$"),
         ({"url": "http://x", "args": ["a"], "env": {}, "cwd": "/"}, "args, cwd, env does not go with url"),
         ({"command": "x", "headers": {}}, "headers does not go with command"),
-        ({"command": "x", "comand": "y"}, r"\(comand: "),
+        (
+            {"command": "x", "comand": "y"},
+            r"^not a tool server \(comand: Extra inputs are not permitted\); got the fields command, comand$",
+        ),
+        ({"command": 3, "cwd": 4}, r"\(command: .*; cwd: "),
         *[({"command": "x", name: 0}, rf"\({name}: ") for name in ("timeout_seconds", "connect_timeout_seconds")],
         ("x", "dict with a command.*got str"),
     ],
@@ -221,6 +231,33 @@ def test_a_configuration_is_read_from_a_mapping_and_kept_as_it_is() -> None:
         "n",
     ]
     assert (config.name, config.timeout_seconds, config.connect_timeout_seconds, config.tool_prefix) == ("", 60, 60, "")
+
+
+class Server(BaseModel):
+    """A server as a configuration of somebody else's has it."""
+
+    url: str
+    headers: dict[str, str] = {}
+    args: tuple[str, ...] = ()
+    tool_prefix: str | None = None
+
+
+@pytest.mark.parametrize(
+    "fields", [{"url": "http://x"}, {"url": "http://x", "headers": {"a": "b"}}, {"url": "http://x", "tool_prefix": None}]
+)
+def test_of_another_model_what_was_set_is_taken(fields: dict[str, Any]) -> None:
+    assert MCPServerConfig.of(Server(**fields)) == MCPServerConfig(url="http://x", headers=fields.get("headers", {}))
+
+
+@pytest.mark.parametrize(
+    "server", [{"command": "x"}, {"url": "http://127.0.0.1:9/mcp"}, {"url": "http://127.0.0.1:9/mcp", "headers": {"a": "b"}}]
+)
+def test_a_call_may_take_as_long_as_the_configuration_says(server: dict[str, Any]) -> None:
+    async def connect() -> Any:
+        async with AsyncExitStack() as stack:
+            return await _client(MCPServerConfig(timeout_seconds=7.5, connect_timeout_seconds=3, **server), stack)
+
+    assert asyncio.run(connect()).read_timeout_seconds == 7.5
 
 
 def test_the_repr_of_a_configuration_and_its_label_hold_no_secret() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import gymnasium as gym
+import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Sequence, Tuple
+from gymnasium.wrappers import TransformAction, TransformObservation
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vfgym.errors import ConfigurationError
 from vfgym.wrappers.gymnasium.descriptions import MOST_CHARACTERS, Description, describe
+from vfgym.wrappers.gymnasium.registered import register_description
 
 
 class Game(gym.Env[Any, Any]):
@@ -209,3 +214,124 @@ def test_a_subclass_of_a_curated_game_is_that_game_unless_it_says_something_itse
 
     assert describe(Quiet()).rules == describe(CartPoleEnv()).rules != ""
     assert describe(Loud()).rules == "A pole on the moon."
+
+
+FOR_AUTHORS = (
+    *(
+        "gymnasium.core",
+        "gymnasium.envs.mujoco.mujoco_env",
+        "ale_py.env",
+        "minigrid.minigrid_env",
+        "minigrid.core.grid",
+        "browsergym.core.env",
+    ),
+    *("minigrid.envs.babyai.core.verifier", "jericho.jericho", "scienceworld.scienceworld", "shimmy.dm_control", "textworld.gym.envs"),
+    *("textworld_express.textworld_express", "gym.core", "builtins"),
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "is_told"),
+    [
+        *((module, False) for module in FOR_AUTHORS),
+        *((name, True) for name in ("gymnasium.core_war", "minigrid.envs.empty", "gym.envs", "mine")),
+    ],
+)
+def test_docstrings_of_what_games_are_made_with_are_not_told(module: str, is_told: bool) -> None:
+    """A game that refines such a class, without a docstring of its own, has none."""
+    base = type("Base", (Game,), {"__doc__": "Subclass this.", "__module__": module})
+    for kind in (base, type("Refined", (base,), {})):
+        assert describe(kind()).rules == ("Subclass this." if is_told else "")
+
+
+@pytest.mark.parametrize("heading", ["Action Space", "Actions", "ACTIONS"])
+@pytest.mark.parametrize("about", ["Observation Space", "Observations"])
+def test_what_is_said_about_actions_and_observations_is_not_among_the_rules(heading: str, about: str) -> None:
+    game = type("Headed", (Game,), {"__doc__": f"Play.\n\n## {heading}\nMove well.\n\n## {about}\nLook well."})
+    assert describe(game()) == Description(rules="Play.", about_actions="Move well.", about_observations="Look well.")
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (lambda env: TransformAction(env, lambda action: action, Discrete(3)), {"about_observations": "Look well."}),
+        (lambda env: TransformObservation(env, lambda seen: seen, Discrete(4)), {"about_actions": "Move well."}),
+        (
+            lambda env: TransformAction(env, lambda action: action, env.action_space),
+            {"about_actions": "Move well.", "about_observations": "Look well."},
+        ),
+    ],
+)
+def test_of_a_space_that_a_wrapper_changed_nothing_is_said(change: Any, kept: dict[str, str]) -> None:
+    game = type("Headed", (Game,), {"__doc__": "Play.\n\n## Actions\nMove well.\n\n## Observations\nLook well."})
+    assert describe(change(game())) == Description(rules="Play.", **kept)
+
+
+@pytest.mark.parametrize(
+    ("names", "noop"),
+    [
+        *(
+            ([name, "go"], 5)
+            for name in ("noop", "no-op", "No op", "NO_OP", "no action", "no_action", "Idle", "do nothing", "does nothing")
+        ),
+        *(([name, "go"], 5) for name in ("do_nothing", "do not move", "don't move")),
+        (["go", "noop"], 6),
+        *((names, None) for names in (["noop", "idle"], ["go", "stop"], ["idle engine", "go"], ["go", "no operation"])),
+    ],
+)
+def test_the_one_action_that_does_nothing_is_found_by_its_name(names: list[str], noop: int | None) -> None:
+    game = type("Named", (Game,), {"action_space": Discrete(2, start=5), "get_action_meanings": lambda self: names})
+    assert (describe(game()).action_names, describe(game()).noop) == (tuple(names), noop)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a" * MOST_CHARACTERS, "a" * MOST_CHARACTERS),
+        ("a" * (MOST_CHARACTERS + 1), "a" * MOST_CHARACTERS),
+        ("word " * 1000, ("word " * 600).strip()),
+        ("First.\n\n" + "b" * MOST_CHARACTERS, "First."),
+    ],
+)
+def test_a_long_text_is_cut_at_a_paragraph_a_word_or_a_letter(text: str, kept: str) -> None:
+    assert describe(type("Long", (Game,), {"__doc__": text.strip()})()).rules == kept
+
+
+class Ruled(gym.Wrapper[Any, Any, Any, Any]):
+    """Knows the rules."""
+
+    def __init__(self, env: gym.Env[Any, Any], rules: str) -> None:
+        super().__init__(env)
+        self.rules_for_players = rules
+
+
+@pytest.mark.parametrize("rules", [["inner"], ["inner", "outer"], ["inner", ""], []])
+def test_the_outermost_wrapper_that_knows_the_rules_says_them(rules: list[str]) -> None:
+    env: gym.Env[Any, Any] = CartPoleEnv()
+    for each in rules:
+        env = Ruled(env, each)
+    bare, found = describe(CartPoleEnv()), describe(env)
+    assert found == (dataclasses.replace(bare, rules=rules[-1], prompts_version=None) if rules else bare)
+    assert bare.prompts_version is not None
+
+
+def test_labels_are_as_many_as_there_are_numbers_and_different() -> None:
+    def labels(names: str, space: gym.Space[Any]) -> tuple[str, ...]:
+        lines = "\n".join(f"- {number}: {name}" for number, name in enumerate(names))
+        game = type("Labelled", (Game,), {"__doc__": f"Play.\n\n## Observations\n{lines}", "observation_space": space})
+        return describe(game()).observation_labels
+
+    pair = Tuple([Discrete(9), Discrete(9)])
+    for space in (pair, Discrete(2), Box(0, 1, (2,)), MultiDiscrete([9, 9]), MultiBinary(2)):
+        assert labels("ab", space) == ("a", "b")
+        assert labels("aa", space) == labels("abc", space) == labels("a", space) == ()
+    for other in (Box(0, 1, (2, 2)), Box(0, 1, ()), Sequence(Discrete(2))):
+        assert labels("ab", other) == ()
+
+
+def test_registered_descriptions_that_do_not_fit_the_observations_are_refused() -> None:
+    for space, size in ((Box(0, 1, (3,)), "3"), (Box(0, 1, (2, 2)), "no numbers to label"), (Discrete(1), "1")):
+        game = type("Sized", (Game,), {"observation_space": space})
+        register_description(game, labels=("a", "b"))
+        with pytest.raises(ConfigurationError, match=rf"^2 labels are registered for Sized, whose observations \(.*\) have {size}$"):
+            describe(game())
