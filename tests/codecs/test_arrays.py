@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tests.codecs.codecs import floats
 from tests.codecs.spaces import check_round_trip, same
 from vfgym.codecs import ActionNotFound, codec_for
+from vfgym.errors import ConfigurationError, InvalidAction
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -216,3 +218,89 @@ def test_elements_with_bounds_of_their_own_are_bounded_one_by_one_up_to_sixty_fo
     small, large = (codec_for(gs.Box(np.zeros(size), np.arange(1.0, size + 1), dtype=np.float64)).schema for size in (64, 65))
     assert len(small["prefixItems"]) == 64
     assert large["items"] == {"type": "number", "minimum": 0.0, "maximum": 65.0}
+
+
+@pytest.mark.parametrize(
+    ("space", "action", "problem"),
+    [
+        (gs.Box(0, 9, (2,)), ["a", 0], r"expected an array for Box.*, got \['a', 0\]$"),
+        (gs.Box(0, 9, (2,)), None, r"expected an array"),
+        (gs.Box(0, 9, (2,), np.int8), [10**30, 0], "expected an array for Box"),
+        (gs.Box(0, 9, (2,)), [0], r"expected an array of shape \(2,\) for Box.*, got shape \(1,\)$"),
+        (gs.Box(0, 9, ()), [0], r"expected an array of shape \(\) for Box.*, got shape \(1,\)$"),
+        (gs.MultiBinary((1, 2)), [0, 1], r"expected an array of shape \(1, 2\) for MultiBinary.*, got shape \(2,\)$"),
+    ],
+)
+def test_what_is_not_an_array_of_the_shape_is_not_written(space: gym.Space[Any], action: Any, problem: str) -> None:
+    with pytest.raises(InvalidAction, match=f"^{problem}"):
+        codec_for(space).to_json(action)
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "expected"),
+    [
+        *(
+            (gs.Box(0, 9, (2,)), names, "2 different labels")
+            for names in (["a"], ["a"] * 2, ["a", " A"], ["a", " "], ["a", ""], ["a", 0], "ab", {})
+        ),
+        (gs.MultiBinary(1), [], "1 different labels"),
+        *((space, ["a", "b"], "no labels") for space in (gs.Box(0, 9, ()), gs.Box(0, 9, (2, 1)), gs.MultiBinary((2, 2)))),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(space: gym.Space[Any], names: Any, expected: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^expected {expected} for the elements of .*, got {re.escape(repr(names))}$"):
+        codec_for(space, names)
+
+
+def test_labels_are_kept_as_they_were_and_may_name_no_element_twice() -> None:
+    names = ["gas", "brake"]
+    codec = codec_for(gs.Box(0, 9, (2,), np.int8), names)
+    names.reverse()
+    assert codec.names == ["gas", "brake"]
+    assert codec.own_keys == {"gas", "brake"}
+    assert codec_for(codec.space).own_keys == frozenset()
+    for data in ({"gas": 1, "GAS": 2, "brake": 3}, {"gas": 1, "GAS": 2}, {}):
+        with pytest.raises(ActionNotFound, match="must have the keys `gas`, `brake`, got"):
+            codec.from_json(data)
+    assert codec.from_json({"brake": 0, "gas": 1}).tolist() == [1, 0]
+
+
+def test_numbers_of_more_than_64_bits_are_refused() -> None:
+    assert codec_for(gs.Box(0, 1, (1,), np.float64)).has_fractions
+    with pytest.raises(ConfigurationError, match=r"^expected a Box of at most 64-bit numbers, .* got Box"):
+        codec_for(gs.Box(0, 1, (1,), np.longdouble))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inside", "outside"),
+    [(np.uint8, [0, 255], [-1, 256]), (np.int8, [-128, 127], [-129, 128]), (np.float32, [-2, 3], [-2.001, 3.001])],
+)
+def test_each_end_of_the_bounds_is_inside_and_what_follows_is_not(dtype: Any, inside: list[float], outside: list[float]) -> None:
+    codec = codec_for(gs.Box(inside[0], inside[1], (2,), dtype))
+    assert codec.from_json(inside).tolist() == codec.from_json(inside[::-1]).tolist()[::-1] == inside
+    for place, number in ((1, outside[0]), (2, outside[1])):
+        data = [inside[0], inside[0]]
+        data[place - 1] = number
+        with pytest.raises(ActionNotFound, match=f"^Element {place} must be from {inside[0]} to {inside[1]}, got {number}\\."):
+            codec.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "example"),
+    [
+        ([0, 2], [1, 2], [0.75, 2]),
+        ([-np.inf, 0.5], [0.25, np.inf], [-0.75, 1.5]),
+        ([-np.inf, -np.inf], [np.inf, 0], [0.5, -1]),
+        ([10.001, 0], [10.002, 0], [10.0018, 0]),
+    ],
+)
+def test_an_example_lies_three_quarters_of_the_way_up(low: Any, high: Any, example: list[float]) -> None:
+    codec = codec_for(gs.Box(np.array(low), np.array(high), dtype=np.float64))
+    assert codec.representative().tolist() == pytest.approx(example, abs=1e-4)
+    assert codec.representative() in codec.space
+
+
+def test_the_longest_array_has_room_for_every_number_and_its_label() -> None:
+    bare, named = (codec_for(gs.Box(-1e9, 1e9, (3,), np.float64), names).longest for names in (None, ["a", "b" * 50, "c"]))
+    assert bare >= len(json.dumps([-123456789.12345678] * 3))
+    assert named >= bare + 3 * 50

@@ -182,3 +182,70 @@ def test_schemas_are_names_or_numbers() -> None:
 def test_a_name_with_which_an_answer_is_empty_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="with which an answer is not empty"):
         codec_for(gs.Discrete(2), ["go", name])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(["a"], ["a", "b", "c"], [], ["a", "a"], ["a", ""], ["a", " b"], ["a", "b "], ["a", 1], "ab", 2),
+        *({}, {0: "a"}, {0: "a", 2: "b"}, {0: "a", 1: "b", 2: "c"}, {"0": "a", 0: "b", 1: "c"}, {1: "a", 2: "b"}),
+    ],
+)
+def test_names_must_be_one_for_each_action(names: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=rf"^expected 2 different action names, one for each of Discrete\(2\), got {re.escape(repr(names))}$"
+    ):
+        codec_for(gs.Discrete(2), names)
+
+
+def test_names_that_change_afterwards_are_kept_as_they_were() -> None:
+    names = ["a", "b"]
+    codec = codec_for(gs.Discrete(2), names)
+    names.reverse()
+    assert (codec.names, codec.schema["enum"], codec.encode(0)) == (["a", "b"], ["a", "b"], "a")
+    codec.schema["enum"].clear()
+    assert codec.names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("names", "read"),
+    [
+        (["1.0", "+1", "go"], {"1.0": 0, "+1": 1, "1": 1}),  # two names are the number 1, so it is an index
+        (["1.0", "2", "go"], {"1": 0, "2": 1, "0": 0}),
+        (["-0", "go", "2"], {"0": 0, "1": 1, "2": 2}),
+    ],
+)
+def test_numbers_are_names_before_they_are_places(names: list[str], read: dict[str, int]) -> None:
+    codec = codec_for(gs.Discrete(3), names)
+    assert {text: int(codec.decode(text)) for text in read} == read
+
+
+@pytest.mark.parametrize(
+    ("mask", "start", "texts"),
+    [([0, 0], 0, []), ([1, 1], 0, ["0", "1"]), ([0, 5], -1, ["0"]), ([True, False], 3, ["3"]), ([-1, 0], 0, ["0"])],
+)
+def test_legal_are_those_whose_entry_is_not_0(mask: list[int], start: int, texts: list[str]) -> None:
+    assert codec_for(gs.Discrete(2, start=start)).legal_texts(mask) == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *(
+            ("1 turn right", None),
+            ("1) turn right", 1),
+            ("1= turn right", 1),
+            ("1 : turn right", 1),
+            ("turn right(1)", 1),
+            ("turn right (0)", None),
+        ),
+        *(("1 (1)", None), ("0" * 25, 0), ("0" * 26, None), ("x" * 10_000, None), ("", None), ("turn\tright", 1), ("turn - right", None)),
+        *(("fire (main)", None), ("fire main engine hard", None), ("2.", 2), ("2.00", 2), ("\u22121", None)),
+    ],
+)
+def test_forms_beside_those_of_the_listing(text: str, number: int | None) -> None:
+    try:
+        found = NAMED.lookup(text, Where.MARK)
+    except ActionNotFound:
+        found = None
+    assert found == number

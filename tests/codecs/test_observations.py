@@ -69,6 +69,28 @@ RENDERED = [
         (),
         "node 0: 0\nnode 1: 2\nedge 0 -> 1: [0.5, 1]",
     ),
+    (gs.Box(0, 9, (1,), np.int8), np.array([3], np.int8), (), "[3]"),
+    (gs.Box(0, 9, (0,), np.int8), np.zeros(0, np.int8), (), "[]"),
+    (gs.Discrete(2, start=5), np.int64(4), ("closed", "open"), "4"),
+    (gs.Discrete(2), 0, ("closed",), "0"),
+    (gs.Discrete(2), 0, ("closed", "open", "ajar"), "0"),
+    (gs.Dict(a=gs.Discrete(3), b=gs.Discrete(3)), {"b": 0, "a": 1}, (), "a: 1\nb: 0"),
+    (gs.Dict(a=gs.Discrete(3), b=gs.Discrete(3)), {"b": 0}, (), "b: 0"),
+    (gs.Dict(a=gs.Discrete(3)), {"a": 1, "b": 0}, (), "a: 1\nb: 0"),
+    (gs.Dict(a=gs.Discrete(3)), 0, (), "0"),
+    (gs.Tuple([gs.Discrete(3)] * 2), (1,), ("x", "y"), "[1]"),
+    (gs.Tuple([]), (), (), "[]"),
+    (gs.Sequence(gs.Discrete(3)), (), (), "[]"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (-1, "go"), (), "[-1, go]"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (0, 1, 2), (), "[0, 1, 2]"),
+    (gs.OneOf((gs.Discrete(3), gs.Text(9))), (0, 0), (), "choice 0: 0"),
+    (gs.Graph(gs.Discrete(3), None), GraphInstance(np.array([0, 2]), None, None), (), "node 0: 0\nnode 1: 2"),
+    (
+        gs.Graph(gs.Box(0, 9, (2, 2)), gs.Discrete(3)),
+        GraphInstance(np.arange(8.0).reshape(2, 2, 2), np.array([1, 2]), np.array([[0, 1], [1, 0]])),
+        (),
+        "node 0: {0 1; 2 3}\nnode 1: {4 5; 6 7}\nedge 0 -> 1: 1\nedge 1 -> 0: 2",
+    ),
     (None, {"hand": (1, 2), "turn": True}, (), "hand: [1, 2]\nturn: True"),
     (None, (14, 10), ("sum", "dealer"), "sum: 14\ndealer: 10"),
     (None, 3, (), "3"),
@@ -107,3 +129,36 @@ def test_colours_become_brackets() -> None:
     assert without_colours("\x1b[0;41mS\x1b[49mF \x1b[32mG\x1b[39;0mH") == "[S:red]F [G:green]H"
     assert without_colours("\x1b[41;1mS\x1b[22mF\x1b[0;0mG") == "[S][F]G"
     assert without_colours("\x1b[38;5;33mS\x1b[0m\x1b[48;2;1;31;42mF\x1b[0mG") == "[S][F]G"
+
+
+@pytest.mark.parametrize(("depth", "is_whole"), [(50, True), (51, False)])
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_fifty_levels_are_shown(wrap: Any, depth: int, is_whole: bool) -> None:
+    value: Any = "end"
+    for _ in range(depth):
+        value = wrap(value)
+    assert [word in observation_text(None, value) for word in ("end", "...")] == [is_whole, not is_whole]
+
+
+@pytest.mark.parametrize("place", [30, 40, 90, 100])
+def test_every_colour_has_its_name(place: int) -> None:
+    names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
+    drawing = "".join(f"\x1b[{place + number}m{number}\x1b[0m" for number in range(8))
+    assert without_colours(drawing) == "".join(f"[{number}:{name}]" for number, name in enumerate(names))
+
+
+@pytest.mark.parametrize(
+    ("drawing", "plain"),
+    [
+        *(("\x1b[31;42mA\x1b[39mB\x1b[32mC", "[A:red,green][B:green][C:green,green]"), ("\x1b[31;42mA\x1b[49mB", "[A:red,green][B:red]")),
+        *(("\x1b[31mA\x1b[mB", "[A]B"), ("\x1b[31mA\x1b[;mB", "[A]B"), ("\x1b[31m\x1b[0mB", "B"), ("\nA\n\n", "A"), ("", "")),
+        *((f"\x1b[{code}mA\x1b[{end}mB", "[A]B") for code in (1, 4, 7) for end in range(22, 30)),
+        *((f"\x1b[1mA\x1b[{end}mB", "[A][B]") for end in (21,)),
+        *(("\x1b[1234567890mA", "A"), ("\x1b[123456789mA", "[A]"), ("\x1b[38;5;1;42mA\x1b[31mB", "[A:green][B:green,red]")),
+        ("\x1b[38;2;1;2;3;42mA\x1b[31mB", "[A:green][B:green,red]"),
+        *(("\x1b[38mA\x1b[0mB", "[A]B"), ("\x1b[38;7;31mA\x1b[42mB", "[A:red][B:red,green]")),
+        ("\x1b[31m" * 17 + "A\x1b[42mB", f"[A:{','.join(['red'] * 16)}][B:{','.join(['red'] * 15)},green]"),
+    ],
+)
+def test_styles_begin_and_end(drawing: str, plain: str) -> None:
+    assert without_colours(drawing) == plain

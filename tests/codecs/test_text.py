@@ -14,6 +14,7 @@ from gymnasium import spaces as gs
 from tests.codecs.spaces import TRAPS, Point
 from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.codecs.reading import Where
+from vfgym.errors import ConfigurationError, InvalidAction
 
 
 @pytest.mark.parametrize("text", TRAPS)
@@ -156,3 +157,97 @@ def test_the_schema_bounds_length_and_characters() -> None:
     schema = codec_for(gs.Text(3, min_length=0, charset="ab]^-\U0001f600")).schema
     assert (schema["minLength"], schema["maxLength"]) == (0, 3)
     assert [bool(re.fullmatch(schema["pattern"], text)) for text in ("", "ab", "]^-", "\U0001f600", "c", "[")] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "characters"),
+    [
+        *(("letters", string.ascii_letters), ("lower-case letters", string.ascii_lowercase), ("capital letters", string.ascii_uppercase)),
+        *(("digits", string.digits), ("punctuation", string.punctuation), ("spaces", " "), ("line breaks", "\n")),
+    ],
+)
+def test_each_kind_of_characters_has_its_name(kind: str, characters: str) -> None:
+    assert codec_for(gs.Text(3, charset=characters)).listing() == f"a text of 1 to 3 characters ({kind})"
+    if len(characters) > 1:
+        assert f"({kind}" not in codec_for(gs.Text(3, charset=characters[:-1])).listing()
+
+
+def test_twelve_runs_of_characters_are_listed() -> None:
+    assert codec_for(gs.Text(3, charset="acegikmoqsuw")).listing().endswith('(any of "acegikmoqsuw")')
+    assert codec_for(gs.Text(3, charset="abcefgh")).listing().endswith('(any of "abce-h")')
+
+
+@pytest.mark.parametrize("pair", ["**", "__", "*", "_", "`", '"', "'", "\u201c\u201d", "\u2018\u2019", "\u00ab\u00bb", ">"])
+def test_emphasis_and_quotes_are_set_aside_around_all_of_a_text_only(pair: str) -> None:
+    opening, closing = (pair[0], pair[1]) if pair[0] != pair[-1] else (pair, "" if pair == ">" else pair)
+    codec = codec_for(gs.Text(12, charset=string.ascii_lowercase + " "))
+    assert codec.match(f"{opening}go on{closing}", Where.MARK) == "go on"
+    assert codec.match(f"{opening * 2} go on {closing * 2}" if pair == ">" else f"{opening}go on{closing}.", Where.MARK) == "go on"
+    if pair != ">":
+        for text in (f"{opening}go{closing} {opening}on{closing}", f"go {opening}on{closing}"):
+            if pair not in "\"'`":
+                with pytest.raises(ActionNotFound, match="must be a text"):
+                    codec.match(text, Where.MARK)
+
+
+@pytest.mark.parametrize(("depth", "read"), [(6, True), (7, False)])
+def test_six_forms_around_each_other_are_set_aside(depth: int, read: bool) -> None:
+    signs = ["**", "__", "`", '"', "'", "\u201c\u201d", "\u00ab\u00bb"][:depth]
+    text = "".join(sign[0] if sign[0] != sign[-1] else sign for sign in signs)
+    text += "go" + "".join(sign[-1] if sign[0] != sign[-1] else sign for sign in reversed(signs))
+    codec = codec_for(gs.Text(12, charset=string.ascii_lowercase))
+    if read:
+        assert codec.match(text, Where.MARK) == "go"
+    else:
+        with pytest.raises(ActionNotFound):
+            codec.match(text, Where.MARK)
+
+
+def test_numbers_of_thirty_digits_are_texts() -> None:
+    codec = codec_for(gs.Text(40, charset="0123456789-"))
+    assert [codec.from_json(number) for number in (0, -7, 10**30 - 1)] == ["0", "-7", "9" * 30]
+    with pytest.raises(ActionNotFound, match="must be a text, got 1000"):
+        codec.from_json(10**30)
+
+
+@pytest.mark.parametrize(("space", "kind"), [(gs.Text(3), "whose actions are texts"), (Point(), "a space of an unknown kind")])
+@pytest.mark.parametrize("names", [["a"], [], {}])
+def test_names_are_refused(space: gym.Space[Any], kind: str, names: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"^expected no names for .*, {kind}, got {re.escape(repr(names))}$"):
+        codec_for(space, names)
+
+
+@pytest.mark.parametrize("action", [None, 0, b"go", ["go"]])
+def test_what_is_not_a_text_is_not_written(action: Any) -> None:
+    with pytest.raises(InvalidAction, match=f"^expected a text for Text.*, got {type(action).__name__}$"):
+        WORDS.to_json(action)
+    assert type(WORDS.to_json(np.str_("go"))) is str
+
+
+class Raising(gym.Space[Any]):
+    """Raises what it was made with for all data but 0, of which it contains what is not None."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self.error = error
+        super().__init__()
+
+    def contains(self, x: Any) -> bool:
+        return x is not None
+
+    def from_jsonable(self, sample_n: list[Any]) -> list[Any]:
+        if sample_n != [0]:
+            raise self.error
+        return [0]
+
+    def to_jsonable(self, sample_n: Any) -> Any:
+        return {"all": sample_n} if sample_n == [1] else list(sample_n)
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError])
+def test_a_space_that_cannot_read_data_does_not_contain_it_and_other_errors_get_out(error: type[Exception]) -> None:
+    codec = codec_for(Raising(error))
+    assert codec.from_json(0) == 0
+    with pytest.raises(RuntimeError if error is RuntimeError else ActionNotFound) as caught:
+        codec.from_json(5)
+    assert error is RuntimeError or "must be a member of" in str(caught.value)
+    assert (codec.to_json(0), codec.to_json(1)) == (0, {"all": [1]})
