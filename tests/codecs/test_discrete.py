@@ -211,6 +211,7 @@ def test_names_that_change_afterwards_are_kept_as_they_were() -> None:
     ("names", "read"),
     [
         (["1.0", "+1", "go"], {"1.0": 0, "+1": 1, "1": 1}),  # two names are the number 1, so it is an index
+        (["go", "1.0", "+1"], {"1": 1, "1.0": 1, "+1": 2}),
         (["1.0", "2", "go"], {"1": 0, "2": 1, "0": 0}),
         (["-0", "go", "2"], {"0": 0, "1": 1, "2": 2}),
     ],

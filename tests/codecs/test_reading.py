@@ -16,7 +16,8 @@ from tests.codecs import codecs
 from tests.codecs.codecs import floats, moves
 from tests.codecs.spaces import same
 from vfgym.codecs import ActionNotFound, codec_for
-from vfgym.codecs.reading import tail_of
+from vfgym.codecs.problems import CUT_OFF, STILL_THINKING
+from vfgym.codecs.reading import read_answer, tail_of
 
 
 def rows(kind: str) -> list[Any]:
@@ -124,3 +125,73 @@ def test_actions_are_looked_for_in_a_tail_that_has_room_for_them(longest: int, a
     codec.longest = longest
     assert tail_of("a" + "x" * 400_000, codec, actions) == "x" * characters
     assert tail_of("abc", codec, actions) == "abc"
+
+
+WAYS = codec_for(gs.Discrete(2), ["left", "right"])
+PAIR = codec_for(gs.MultiDiscrete([3, 3]))
+
+
+@pytest.mark.parametrize(
+    ("codec", "answer", "whole", "cut"),
+    [
+        (WAYS, "left", 0, None),
+        (WAYS, "I go on.\nleft", 0, None),
+        (WAYS, "<action>left</action>", 0, 0),
+        (WAYS, "<action>left", 0, None),
+        (WAYS, "\\boxed{right}", 1, 1),
+        (WAYS, '{"action": "right"}', 1, 1),
+        (WAYS, "<action>left</action> or rather <action>right", None, 0),
+        (PAIR, "[1, 2]", [1, 2], [1, 2]),
+        (PAIR, "[1, 2", None, None),
+        (WAYS, "<think>left</think>right", 1, None),
+        (WAYS, "", None, None),
+    ],
+)
+def test_of_an_answer_that_was_cut_off_only_what_is_closed_counts(codec: Any, answer: str, whole: Any, cut: Any) -> None:
+    for is_cut_off, expected in ((False, whole), (True, cut)):
+        if expected is None:
+            with pytest.raises(ActionNotFound) as caught:
+                read_answer(answer, codec, is_cut_off=is_cut_off)
+            assert (CUT_OFF in str(caught.value)) == is_cut_off
+        else:
+            assert np.array_equal(read_answer(answer, codec, is_cut_off=is_cut_off), expected)
+
+
+@pytest.mark.parametrize(("is_cut_off", "says"), [(False, STILL_THINKING), (True, CUT_OFF)])
+def test_thinking_that_does_not_end_names_no_action(is_cut_off: bool, says: str) -> None:
+    with pytest.raises(ActionNotFound) as caught:
+        read_answer("<think>I go\n<action>left</action>", WAYS, is_cut_off=is_cut_off)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "is_dropped"),
+    [
+        *((tokens, True) for tokens in ("<|im_end|>", "</s>", " </s></s>", "<|eot_id|>\n<|end_of_text|> </s>", f"<|{'x' * 40}|>")),
+        *((tokens, False) for tokens in (f"<|{'x' * 41}|>", "<||>", "<|a\nb|>", "</s> .", "<s>")),
+    ],
+)
+def test_tokens_of_chat_templates_at_the_end_are_dropped(tokens: str, is_dropped: bool) -> None:
+    codec = codec_for(gs.Text(60, charset="go<>|/xs "))
+    if is_dropped:
+        assert WAYS.decode(f"left{tokens}") == 0
+        assert codec.decode(f"go{tokens}") == "go"
+    else:
+        with pytest.raises(ActionNotFound):
+            WAYS.decode(f"left{tokens}")
+
+
+def test_eight_marks_inside_each_other_are_read() -> None:
+    def nested(depth: int) -> str:
+        return "\\boxed{" * depth + "left" + "}" * depth
+
+    assert WAYS.decode(nested(8)) == 0
+    with pytest.raises(ActionNotFound, match="is not an action"):
+        WAYS.decode(nested(9))
+
+
+def test_a_mark_that_is_not_an_action_is_quoted_and_a_long_one_in_part() -> None:
+    for text, quoted in (("up\nor  down", "'up or down'"), ("u" * 60, f"'{'u' * 60}'"), ("u" * 61, f"'{'u' * 50}...'")):
+        with pytest.raises(ActionNotFound) as caught:
+            WAYS.decode(f"<action>{text}</action>")
+        assert f"{quoted} is not an action" in str(caught.value)

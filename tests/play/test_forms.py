@@ -103,3 +103,93 @@ def test_a_tool_and_its_arguments_are_described() -> None:
     properties = TOOL["parameters"]["properties"]
     assert explain("mode", properties["mode"], TOOL["parameters"]) == 'mode: walk | run, "walk" by default. How.'
     assert explain("to", properties["to"], TOOL["parameters"]) == "to: object, as JSON. Where to."
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        *(({"type": kind}, text) for kind, text in {"object": "object, as JSON", "string": "text", "boolean": "true | false"}.items()),
+        *(({"type": kind}, kind) for kind in ("integer", "number", "null")),
+        *(({"type": "array", **items}, "list, as JSON") for items in ({}, {"items": True})),
+        *(
+            ({"type": "array", "items": items}, f"list of {what}, as JSON")
+            for items, what in (({}, "anything"), ({"type": "string"}, "text"))
+        ),
+        *((schema, "anything") for schema in ({}, True, None, {"$ref": "#/$defs/Missing"}, {"$ref": "#/$defs/Loop"})),
+        ({"$ref": "#/$defs/Color"}, "red | 0 | null"),
+        ({"const": 0}, "0"),
+        ({"const": "x"}, '"x"'),
+        ({"anyOf": [{"type": "string"}, {"type": "string"}, {"type": "null"}]}, "text or null"),
+        ({"oneOf": [{"type": "integer"}, {"$ref": "#/$defs/Color"}]}, "integer or red | 0 | null"),
+        ({"type": ["integer", "null"]}, "integer or null"),
+    ],
+)
+def test_what_an_argument_may_be_is_said_in_a_few_words(schema: Any, said: str) -> None:
+    root = {"$defs": {"Color": {"enum": ["red", 0, None]}, "Loop": {"$ref": "#/$defs/Loop"}}}
+    assert explain("a", schema, root) == f"a: {said}"
+
+
+@pytest.mark.parametrize(("default", "said"), [(None, "null"), (0, "0"), (False, "false"), ("", '""'), ([], "[]")])
+def test_a_default_is_told_whatever_it_is(default: Any, said: str) -> None:
+    assert explain("a", {"type": "string", "default": default, "description": ""}, {}) == f"a: text, {said} by default"
+
+
+def form(parameters: Any, *lines: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments that are typed into the form of a tool with these parameters, and all that is asked and told."""
+    waiting, seen = list(lines), list[str]()
+
+    def ask(prompt: str) -> str:
+        seen.append(prompt)
+        return waiting.pop(0)
+
+    arguments = fill_form({"name": "t", "parameters": parameters}, ask, seen.append, lambda error: seen.append(str(error)))
+    assert not waiting
+    return arguments, seen
+
+
+HELP = "(one value a line, or all as a JSON object; ? explains, /cancel leaves)"
+OBJECT, TEXT = {"type": "object"}, {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "lines", "arguments"),
+    [
+        *((parameters, [], {}) for parameters in (None, {}, {"properties": {}}, {"properties": None, "required": None})),
+        ({"properties": {"a": TEXT}, "required": ["a"]}, ['""'], {"a": ""}),
+        ({"properties": {"a": TEXT}}, [""], {}),
+        ({"properties": {"a": TEXT, "b": TEXT}}, ["", "{"], {"b": "{"}),
+        ({"properties": {"a": {"type": "integer"}, "b": TEXT}}, ['{"b": "x"}'], {"b": "x"}),
+        ({"properties": {"b": TEXT, "a": {"type": "integer"}}}, ["", '{"b": "x"}'], {"b": "x"}),
+        ({"properties": {"a": OBJECT, "b": OBJECT}}, ['{"b": {}}', '{"a": {}}'], {"a": {"b": {}}, "b": {"a": {}}}),
+    ],
+)
+def test_a_line_that_fits_its_argument_is_its_value_and_else_all_arguments(parameters: Any, lines: list[str], arguments: Any) -> None:
+    found, seen = form(parameters, *lines)
+    assert found == arguments
+    assert seen[:1] == ([HELP] if lines else [])
+    assert len(seen) == len(lines) + bool(lines)
+
+
+def test_prompts_say_what_is_asked_and_refusals_what_was_wrong() -> None:
+    parameters = {"properties": {"n": {"$ref": "#/$defs/N"}, "o": {"$ref": "#/definitions/O"}}, "required": ["n"]}
+    parameters |= {"$defs": {"N": {"type": "integer"}}, "definitions": {"O": {"type": "boolean"}}}
+    arguments, seen = form(parameters, "", "x", " 7 ", "1", "true")
+    assert arguments == {"n": 7, "o": True}
+    assert seen == [
+        *(HELP, "n (integer): ", "n: integer"),
+        *("n (integer): ", "'x' is not of type 'integer'; it has to be: integer", "n (integer): "),
+        *("o (true | false, optional): ", "1 is not of type 'boolean'; it has to be: true | false", "o (true | false, optional): "),
+    ]
+    with pytest.raises(FormLeft):
+        form(parameters, " /CANCEL ")
+
+
+def test_a_schema_that_cannot_be_read_takes_anything() -> None:
+    for schema in ({"type": 3}, {"$ref": "#/nowhere"}, {"pattern": "("}, {"pattern": r"^\p{L}$"}):
+        assert read_value('"x"', schema, {}) == "x"
+    with pytest.raises(WrongArgument, match=r"^a\.0\.b: 'x' is not of type 'integer'; it has to be: anything$"):
+        read_value('{"a": [{"b": "x"}]}', {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}, {})
+
+
+def test_a_tool_without_arguments_has_empty_parentheses() -> None:
+    assert [signature({"name": "go", "parameters": each}) for each in (None, {}, {"properties": {"a": {}}})] == ["go()", "go()", "go(a?)"]

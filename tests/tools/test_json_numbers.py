@@ -26,6 +26,14 @@ ROOT = {
         "tree": {"oneOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/properties/tree"}}]},
         "form": {"anyOf": [{"$ref": "#/$defs/Point"}, {"type": "object", "properties": {"x": {"type": "boolean"}}}]},
         "anything": {},
+        "both": {"allOf": [{"type": "integer"}, {"minimum": 0}]},
+        "many": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "closed": {"type": "object", "additionalProperties": False},
+        "open": {"type": "object", "additionalProperties": True},
+        "bits": {"type": "array", "items": {"enum": [0, "x", None]}},
+        "plain": {"type": "array", "prefixItems": [{"type": "integer"}]},
+        "nothing": {"const": None},
+        "odd": {"type": "decimal"},
     },
     "additionalProperties": {"type": "integer"},
     "$defs": {"Point": POINT},
@@ -42,6 +50,8 @@ def problems(**arguments: Any) -> list[tuple[str, list[str]]]:
         {"count": 0, "ratio": 0.5, "on": False, "text": "NaN", "either": True, "number_or_text": "nan"},
         {"points": [{"x": 1, "on": True}, {}], "pair": [True, 0, False, True], "choice": 1, "one": True},
         {"tree": [[], [[None]]], "form": {"x": True}, "anything": [True, {"a": 1.5}], "more": 7},
+        {"count": "nan", "choice": "inf", "one": False, "many": {"a": "nan"}, "either": False, "pair": []},
+        {"both": True, "closed": {"a": True}, "open": {"a": [True]}, "bits": [0, "x", None]},
         {"count": "7", "ratio": "1.5", "points": "no list"},
         {},
     ],
@@ -67,6 +77,18 @@ def test_what_is_sound(arguments: dict[str, Any]) -> None:
         ({"tree": [[True]]}, "tree[0][0]", ["be null", "be a list"]),
         ({"form": {"x": math.nan}}, "form.x", ["be a finite number"]),
         ({"anything": {"a": [0, {"b": math.inf}]}}, "anything.a[1].b", ["be a finite number"]),
+        ({"anything": -math.inf}, "anything", ["be a finite number"]),
+        ({"on": math.nan}, "on", ["be true or false"]),
+        ({"number_or_text": math.nan}, "number_or_text", ["be a finite number", "be a string"]),
+        ({"number_or_text": False}, "number_or_text", ["be a number", "be a string"]),
+        ({"many": {"a": 1, "b": True}}, "many.b", ["be an integer"]),
+        ({"bits": [0, False]}, "bits[1]", ["be 0 or 'x' or None"]),
+        ({"plain": [1, math.nan]}, "plain[1]", ["be a finite number"]),
+        ({"plain": [True, True]}, "plain[0]", ["be an integer"]),
+        ({"nothing": False}, "nothing", ["be None"]),
+        ({"odd": True}, "odd", ["be of type decimal"]),
+        ({"points": {"a": math.nan}}, "points.a", ["be a finite number"]),
+        ({"form": [math.nan]}, "form[0]", ["be a finite number"]),
         ({"more": True}, "more", ["be an integer"]),
     ],
 )
@@ -88,6 +110,11 @@ def test_what_is_nested_deeply_is_looked_through_for_numbers_that_are_not_finite
     for _ in range(150):
         value = [value]
     assert [path.count("[0]") for path, _ in problems(anything=value)] == [150]
+
+
+def test_a_thousand_places_in_one_value_are_told() -> None:
+    assert [len(problems(anything=[math.nan] * count)) for count in (1000, 1001)] == [1000, 1000]
+    assert len(problems(anything=[math.nan], more=math.nan)) == 2
 
 
 @pytest.mark.parametrize(

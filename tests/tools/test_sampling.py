@@ -18,6 +18,7 @@ from typing_extensions import TypedDict  # pydantic takes that of typing from Py
 
 from vfgym.errors import ConfigurationError
 from vfgym.tools import ToolFunction, sample_arguments
+from vfgym.tools.sampling import FORMATS, SPAN, WORDS
 
 SEEDS = st.integers(0, 2**32)
 
@@ -222,3 +223,163 @@ def test_numbers_stay_within_their_bounds(seed, low, width):
     sample = sample_arguments({"properties": {"x": described}, "required": ["x"]}, np.random.default_rng(seed))["x"]
     assert low <= sample <= low + width
     assert math.isfinite(sample)
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "regex"])
+def test_each_format_has_its_examples(name):
+    assert {*sample_many({"type": "string", "format": name})} == {*FORMATS.get(name, WORDS)}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kinds"),
+    [
+        *(({key: value}, {dict}) for key, value in {"properties": {}, "required": ["a"], "additionalProperties": False}.items()),
+        *(({key: value}, {list}) for key, value in {"items": True, "prefixItems": [{}], "minItems": 0}.items()),
+        *(({key: value}, {str}) for key, value in {"minLength": 0, "maxLength": 3, "format": "date", "pattern": "."}.items()),
+        *(({key: 0.5}, {float}) for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+        *(({"type": kind}, {found}) for kind, found in {"boolean": bool, "null": type(None), "integer": int, "number": float}.items()),
+        *((anything, {str, int, bool}) for anything in ({}, True, {"title": "x"})),
+    ],
+)
+def test_a_schema_without_a_type_is_of_what_its_keywords_are_about(keywords, kinds):
+    assert {type(sample) for sample in sample_many(keywords)} == kinds
+
+
+@pytest.mark.parametrize(
+    ("described", "least", "most"),
+    [
+        ({}, -SPAN, SPAN),
+        ({"minimum": 0}, 0, 2 * SPAN),
+        ({"maximum": 0}, -2 * SPAN, 0),
+        ({"minimum": 0, "maximum": 0}, 0, 0),
+        ({"exclusiveMinimum": 0, "exclusiveMaximum": 2}, 1, 1),
+        ({"minimum": 1, "exclusiveMinimum": 1, "maximum": 3, "exclusiveMaximum": 3}, 2, 2),
+        ({"minimum": 3, "exclusiveMinimum": 0, "maximum": 4, "exclusiveMaximum": 9}, 3, 4),
+        ({"multipleOf": 7}, -70, 70),
+        ({"multipleOf": 7, "minimum": 1, "maximum": 14}, 7, 14),
+    ],
+)
+def test_numbers_reach_both_of_their_bounds_and_no_further(described, least, most):
+    samples = {value for _ in range(4) for value in sample_many({"type": "integer", **described})}
+    assert (min(samples), max(samples)) == (least, most)
+
+
+@pytest.mark.parametrize(
+    ("described", "lengths"),
+    [
+        ({"minItems": 2, "maxItems": 2}, {2}),
+        ({"maxItems": 0}, {0}),
+        ({"maxItems": 1}, {0, 1}),
+        ({"minItems": 1}, {1, 2, 3, 4}),
+        ({"prefixItems": [{}, {}]}, {2}),
+        ({"prefixItems": [{}, {}], "minItems": 0}, {0, 1, 2}),
+        ({"prefixItems": [{}], "minItems": 2}, {2}),
+        ({"items": False}, {0}),
+    ],
+)
+def test_lists_have_between_the_least_and_three_more_items(described, lengths):
+    assert {len(sample) for sample in sample_many({"type": "array", **described})} == lengths
+
+
+@pytest.mark.parametrize(
+    ("described", "lengths"),
+    [({"minLength": 12, "maxLength": 12}, {12}), ({"maxLength": 0}, {0}), ({"maxLength": 4}, {4}), ({"minLength": 5}, {5})],
+)
+def test_texts_are_as_long_as_they_must_be(described, lengths):
+    assert {len(sample) for sample in sample_many({"type": "string", **described})} == lengths
+
+
+@pytest.mark.parametrize(
+    ("described", "sizes"),
+    [
+        ({"minProperties": 2}, {2}),
+        ({"additionalProperties": True}, {0, 1, 2}),
+        ({"additionalProperties": True, "minProperties": 1}, {1, 2, 3}),
+        ({"additionalProperties": {}, "maxProperties": 1}, {0, 1}),
+        ({"additionalProperties": False}, {0}),
+        ({"additionalProperties": True, "required": ["a", "b"], "maxProperties": 2}, {2}),
+    ],
+)
+def test_objects_have_as_many_members_as_they_may(described, sizes):
+    assert {len(sample) for sample in sample_many({"type": "object", **described})} == sizes
+
+
+def test_deep_down_samples_are_as_small_as_they_may_be():
+    described: dict[str, Any] = {
+        "type": "object",
+        "properties": {"list": {"type": "array", "minItems": 1, "items": {"const": 0}}, "more": {"const": 1}, "none": {"const": 2}},
+        "required": ["list", "more"],
+        "additionalProperties": {"const": 3},
+    }
+    near, deep = described, {"type": "array", "minItems": 1, "maxItems": 1, "items": described}
+    deep = {**deep, "items": {**deep, "items": described}}
+    assert sample_many(deep) == [[[{"list": [0], "more": 1}]]] * 100
+    assert len({json.dumps(sample) for sample in sample_many(near)}) > 5
+
+
+NULL = {"type": "null"}
+
+
+def test_what_stands_beside_a_reference_or_in_several_parts_counts():
+    definitions = {"$defs": {"Small": {"type": "integer", "minimum": 0, "maximum": 3}, "Five": {"const": 5}}}
+    rows = [
+        ({"$ref": "#/$defs/Small", "minimum": 3}, {3}),
+        ({"allOf": [{"$ref": "#/$defs/Small"}, {"minimum": 2}], "maximum": 2}, {2}),
+        ({"oneOf": [{"$ref": "#/$defs/Five"}, {"const": 6}]}, {5, 6}),
+        ({"type": ["integer", "number"], "minimum": 4, "maximum": 4}, {4}),
+    ]
+    for described, found in rows:
+        schema = {"properties": {"x": described}, "required": ["x"], **definitions}
+        rng = np.random.default_rng(0)
+        assert {sample_arguments(schema, rng)["x"] for _ in range(50)} == found
+
+
+@pytest.mark.parametrize(
+    ("described", "keys"),
+    [
+        ({"allOf": [{"properties": {"a": NULL}, "required": ["a"]}, {"properties": {"b": NULL}, "required": ["b"]}]}, {"a b"}),
+        ({"properties": {"c": NULL}, "required": ["c"], "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"a c", "b c"}),
+        ({"$ref": "#/$defs/A", "properties": {"b": NULL}, "required": ["b"]}, {"a b"}),
+        ({"$ref": "#/$defs/Both", "allOf": [{"required": ["b"]}]}, {"a b"}),
+    ],
+)
+def test_all_members_that_the_parts_of_a_schema_require_are_there(described, keys):
+    definitions = {"A": {"properties": {"a": NULL}, "required": ["a"]}, "Both": {"allOf": [{"$ref": "#/$defs/A"}]}}
+    samples = sample_many({"type": "object", **described}, **{"$defs": definitions})
+    assert {" ".join(sorted(sample)) for sample in samples} == keys
+
+
+@pytest.mark.parametrize("kind", ["integer", "string", "array", "object"])
+def test_the_narrower_bounds_of_the_parts_of_a_schema_hold(kind):
+    least, most = {"integer": ("minimum", "maximum"), "string": ("minLength", "maxLength")}.get(kind, ("minItems", "maxItems"))
+    least, most = ("minProperties", "maxProperties") if kind == "object" else (least, most)
+    wide, narrow = {least: 1, most: 9}, {least: 3, most: 4}
+    for parts in ([wide, narrow], [narrow, wide]):
+        sample_many({"type": kind, "additionalProperties": True, "allOf": parts})  # which validates them
+
+
+def test_distinct_items_that_there_are_not_are_left_out():
+    schema = {"properties": {"x": {"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 3}}, "required": ["x"]}
+    assert sorted(sample_arguments(schema, np.random.default_rng(0))["x"]) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("described", "problem"),
+    [
+        ({"type": "integer", "minimum": 2, "maximum": 1}, "no number satisfies the schema {"),
+        ({"type": "number", "minimum": 2, "maximum": 1}, "no number lies between 2 and 1"),
+        ({"type": "number", "exclusiveMinimum": 1, "maximum": 1}, "no number lies between 1 and 1"),
+        ({"type": "array", "minItems": 2, "maxItems": 1}, "no array satisfies the schema {"),
+        ({"enum": []}, "the schema has an empty list of choices"),
+        ({"$ref": "#/$defs/Missing"}, "the schema refers to '#/$defs/Missing', which is not in it"),
+        ({"$ref": "#/properties/x"}, "the reference '#/properties/x' leads back to itself"),
+        (
+            {"type": "object", "properties": {"again": {"$ref": "#/properties/x"}}, "required": ["again"]},
+            "the schema needs itself and has no",
+        ),
+    ],
+)
+def test_why_a_schema_has_no_instance_is_said(described, problem):
+    with pytest.raises(ConfigurationError) as caught:
+        sample_many(described)
+    assert str(caught.value).startswith(problem)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
+from referencing.exceptions import Unresolvable
 
 from vfgym.bounded_json import parse_json
 from vfgym.errors import Error, ToolParseError
@@ -152,7 +154,7 @@ def _problem(value: Any, schema: Any) -> str:
         found = best_match(Draft202012Validator(schema).iter_errors(value))
     except RecursionError:
         return "it is nested too deeply"
-    except (SchemaError, LookupError, TypeError, ValueError):
+    except (SchemaError, Unresolvable, re.error, LookupError, TypeError, ValueError):
         return ""
     if found is None:
         return ""

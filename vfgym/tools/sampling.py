@@ -190,7 +190,7 @@ class _Sampler:
         for key in ("anyOf", "oneOf"):
             if key in flat:
                 shared = {name: keyword for name, keyword in flat.items() if name != key}
-                return [{**shared, **self.flatten(option)} for option in flat[key]]
+                return [_both(self.flatten(option), shared) for option in flat[key]]
         if isinstance(flat.get("type"), list):
             return [{**flat, "type": kind} for kind in flat["type"]]
         return []
@@ -233,9 +233,9 @@ class _Sampler:
             if reference in followed:
                 raise ConfigurationError(f"the reference {reference!r} leads back to itself")
             followed.add(reference)
-            flat = {**self.target(reference), **flat}
+            flat = _both(flat, self.target(reference))
         for part in flat.pop("allOf", ()):
-            flat = {**self.flatten(part), **flat}
+            flat = _both(flat, self.flatten(part))
         return flat
 
     def target(self, reference: str) -> Mapping[str, Any]:
@@ -254,6 +254,27 @@ class _Sampler:
     def below(self, limit: int) -> int:
         """Return a random integer from 0 to `limit` - 1, which may exceed the 64 bits of numpy's integers."""
         return min(int(self.rng.random() * limit), limit - 1)
+
+
+_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
+_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
+
+
+def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of two schemas that must both hold; of those that cannot be put together, the first one's."""
+    both = {**second, **first}
+    for key in first.keys() & second.keys():
+        if key in _LEAST:
+            both[key] = max(first[key], second[key])
+        elif key in _MOST:
+            both[key] = min(first[key], second[key])
+        elif key == "required":
+            both[key] = [*dict.fromkeys([*second[key], *first[key]])]
+        elif key == "properties":
+            both[key] = {**second[key], **first[key]}
+        elif key == "allOf":
+            both[key] = [*first[key], *second[key]]
+    return both
 
 
 def _infer_type(flat: Mapping[str, Any]) -> str:
