@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from tests.interruptions import ctrl_c
+from vfgym.aio import background
 from vfgym.aio.background import (
     background_loop,
+    blocking,
     close_unawaited,
     in_event_loop,
     instead_of_loop,
@@ -190,6 +192,25 @@ def test_who_plays_instead_of_the_loop_hands_over_before_it_waits() -> None:
         wait(later(2))
     assert seen == ["inner", "outer"]
     assert not in_event_loop()
+
+
+def test_a_blocking_form_passes_what_it_is_called_with_and_has_its_name() -> None:
+    async def add(a: int, /, b: int = 0, *, c: int = 0) -> list[int]:
+        """Add."""
+        return [await later(a), b, c]
+
+    run = blocking(add, "run_add")
+    assert (run(1, 2, c=3), run(1), run.__name__, run.__qualname__, run.__doc__) == ([1, 2, 3], [1, 0, 0], "run_add", "run_add", "Add.")
+
+
+def test_where_no_thread_can_be_started_any_more_a_loop_of_its_own_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Any:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(background, "background_loop", refuse)
+    assert wait(later(1)) == 1
+    with pytest.raises(KeyError):
+        wait(failing(KeyError("x")))
 
 
 def test_what_is_not_awaited_after_all_is_closed() -> None:

@@ -209,23 +209,109 @@ async def test_a_worker_that_is_closed_carries_out_what_was_sent_before() -> Non
     assert await asyncio.wrap_future(sent) == [7, None]
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(2), asyncio.CancelledError()])
+@pytest.mark.parametrize("error", [KeyError("x"), TimeoutError("its own"), SystemExit(2), asyncio.CancelledError()])
 async def test_what_a_thread_raises_is_raised_where_it_is_awaited(error: BaseException) -> None:
     def fail() -> None:
         raise error
 
-    with pytest.raises(type(error)) as caught:
-        await threads.on_thread(fail)
-    assert caught.value is error
+    for limit in (None, PATIENCE):
+        with pytest.raises(type(error)) as caught:
+            await threads.on_thread(fail, limit=limit)
+        assert caught.value is error
 
 
-async def test_what_has_no_answer_in_time_is_given_up_and_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stop_iteration_becomes_an_error_that_can_be_awaited() -> None:
+    with pytest.raises(RuntimeError, match=r"^the function raised StopIteration\(\)$") as caught:
+        await threads.on_thread(next, iter(()))
+    assert isinstance(caught.value.__cause__, StopIteration)
+
+
+async def test_what_has_no_answer_in_time_is_given_up_and_named_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_named_as_given_up", set())
     release = threading.Event()
-    with pytest.raises(TimeoutError, match=r"the reader did not return within 0\.01 s"):
-        await threads.on_thread(release.wait, PATIENCE, name="the reader", limit=0.01)
+    for name, told in (("the reader", "the reader"), ("the reader", "the reader"), (None, "wait")):
+        with pytest.raises(TimeoutError, match=rf"^{told} did not return within 0\.01 s$"):
+            await threads.on_thread(release.wait, PATIENCE, name=name, limit=0.01)
     release.set()
+    given_up = "has not returned, and nobody waits for it any longer: its thread is left to it"
+    assert warnings_of(caplog) == [f"the reader {given_up}", f"wait {given_up}"]
     assert await threads.on_thread(int, "7", name="the reader", limit=PATIENCE) == 7
     assert await threads.on_thread(int, "7", limit=None) == 7
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> threads._Pool:
+    """The threads of this test, of which there may be one."""
+    made = threads._Pool()
+    made.most = 1
+    monkeypatch.setattr(threads, "_pool", made)
+    return made
+
+
+async def test_where_all_threads_are_busy_calls_wait_for_one_in_order(pool: threads._Pool) -> None:
+    began, release = threading.Event(), threading.Event()
+    done: list[Any] = []
+
+    def first() -> None:
+        began.set()
+        release.wait(PATIENCE)
+
+    calls = [asyncio.ensure_future(threads.on_thread(first))]
+    await asyncio.to_thread(began.wait)
+    calls += [asyncio.ensure_future(threads.on_thread(done.append, word)) for word in "abc"]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    release.set()
+    assert [type(each) for each in await asyncio.gather(*calls, return_exceptions=True)] == [
+        type(None),
+        asyncio.CancelledError,
+        *[type(None)] * 2,
+    ]
+    assert done == ["b", "c"]
+    assert await threads.on_thread(int, "7") == 7
+
+
+async def test_another_takes_the_place_of_a_thread_that_is_given_up(pool: threads._Pool) -> None:
+    began, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        began.set()
+        release.wait(PATIENCE)
+        ended.set()
+
+    call = asyncio.ensure_future(threads.on_thread(slow))
+    await asyncio.to_thread(began.wait)
+    waiting = asyncio.ensure_future(threads.on_thread(threading.get_ident))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    first = await waiting
+    assert await threads.on_thread(threading.get_ident) == first, "a thread that is done is taken again"
+    release.set()
+    assert await asyncio.to_thread(ended.wait, PATIENCE), "the call goes on by itself"
+
+
+def test_so_many_may_run_at_once_at_least(pool: threads._Pool) -> None:
+    for count, most in ((3, 3), (2, 3), (4, 4)):
+        threads.allow_workers(count)
+        assert pool.most == most
+
+
+async def test_a_worker_is_busy_until_its_call_returns_and_ends_with_its_owner() -> None:
+    worker, release = Worker(), threading.Event()
+    sent = worker.send(release.wait, PATIENCE)
+    assert worker.is_busy
+    release.set()
+    assert await asyncio.wrap_future(sent) == [True, None]
+    assert not worker.is_busy
+    thread = await worker.run(threading.current_thread)
+    del worker
+    gc.collect()
+    await asyncio.to_thread(thread.join, PATIENCE)
+    assert not thread.is_alive()
 
 
 async def test_what_is_moved_off_the_loop_is_called_in_place_elsewhere() -> None:
@@ -236,11 +322,20 @@ async def test_what_is_moved_off_the_loop_is_called_in_place_elsewhere() -> None
         def move(self, *args: Any, **kwargs: Any) -> Any:
             return threading.get_ident(), args, kwargs
 
+        @threads.off_loop
+        def wait_for(self, release: threading.Event) -> Any:
+            return release.wait(PATIENCE)
+
         def plain(self) -> None: ...
 
     thread, *given = await Game().move(1, b=2)
     assert thread != threading.get_ident()
     assert (given, threads.is_off_loop(Game.move), threads.is_off_loop(Game.plain)) == ([(1,), {"b": 2}], True, False)
+    game, release = Game(), threading.Event()
+    game.timeout_seconds = 0.01  # type: ignore[assignment]
+    with pytest.raises(TimeoutError, match=r"^wait_for did not return within 0\.01 s$"):
+        await game.wait_for(release)
+    release.set()
     called = await asyncio.to_thread(lambda: (Game().move()[0], threading.get_ident()))
     assert called[0] == called[1]
 

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from tests.model_server.asked import BODIES, CALLS, CHAT_TOOL, HELLO, PATHS, post
-from vfgym.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from vfgym.model_server import ModelServer
+from vfgym.messages import AssistantMessage, ToolCall, ToolMessage, Usage, UserMessage
+from vfgym.model_server import ModelServer, Reply
 from vfgym.model_server.exchange import RequestRefused
+from vfgym.model_server.generation import generate
+from vfgym.model_server.openai_completions import COMPLETIONS
 from vfgym.model_server.parsed_request import (
     check_tool_answers,
+    dumps,
+    event,
     parse_messages,
     parse_tool_choice,
     read_integer,
@@ -19,6 +23,7 @@ from vfgym.model_server.parsed_request import (
     read_object,
     read_stops,
     read_toolbox,
+    without,
 )
 from vfgym.tools import Tool
 
@@ -170,6 +175,8 @@ def test_the_tools_of_a_body() -> None:
     assert [tool.name for tool in read_toolbox(one, convert).tools] == ["add"]
     assert [tool.name for tool in read_toolbox(other, convert).tools] == ["sub"]
     assert "sub" in read_toolbox(other, convert).text
+    described = read_toolbox(one, lambda tool: {**convert(tool), "description": "Add."})
+    assert [tool.description for tool in described.tools] == ["Add."]
     for none in (None, [], {}):
         assert read_toolbox(none, convert) == ([], "")
     for wrong in ("add", ["add"], [{}]):
@@ -210,3 +217,38 @@ def test_what_is_no_conversation(given: Any) -> None:
     with pytest.raises(RequestRefused) as caught:
         parse_messages(given, "input")
     assert caught.value.param == "input"
+
+
+def test_the_prompt_of_several_answers_counts_once() -> None:
+    asked = COMPLETIONS.read({"model": "m", "prompt": ["abc", "de"], "n": 2}, {}, 4)
+    replies = [Reply("x"), Reply("xy", reasoning="r"), Reply("xyz"), Reply("", reasoning="rrr")]
+    answers = [
+        generate(reply, prompt_tokens=count, max_tokens=None, stops=()) for reply, count in zip(replies, asked.prompt_tokens, strict=True)
+    ]
+    completion = sum(answer.usage.completion_tokens for answer in answers)
+    assert (asked.prompt_tokens, asked.num_choices, asked.number, asked.model) == ([3, 3, 2, 2], 2, 4, "m")
+    assert asked.usage(answers) == Usage(5, 4, completion, 5 + completion)
+    reported = Usage(7, 0, 0, 7)
+    assert asked.usage([generate(Reply("x", usage=reported), prompt_tokens=3, max_tokens=None, stops=())]) is reported
+    assert [asked.prompt_ids(index) for index in (0, 1, 2)] == [[97, 98, 99], [97, 98, 99], [100, 101]]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_stream", "wants_usage"),
+    [
+        *[({"stream": value}, False, False) for value in (None, False)],
+        ({"stream": True}, True, False),
+        ({"stream_options": None}, False, False),
+        ({"stream": True, "stream_options": {"include_usage": False}}, True, False),
+        ({"stream_options": {"include_usage": True}}, False, True),
+    ],
+)
+def test_whether_an_answer_is_streamed_and_with_its_usage(body: dict[str, Any], is_stream: bool, wants_usage: bool) -> None:
+    asked = COMPLETIONS.read({"model": "m", "prompt": "p", **body}, {}, 1)
+    assert (asked.is_stream, asked.wants_usage) == (is_stream, wants_usage)
+
+
+def test_what_goes_over_the_wire() -> None:
+    assert (dumps({"a": "é"}), event([0]), event({}, "done")) == (b'{"a":"\\u00e9"}', b"data: [0]\n\n", b"event: done\ndata: {}\n\n")
+    body = {"a": 0, "b": None, "c": 1}
+    assert (without(body, "a", "c", "absent"), without(body)) == ({"b": None}, body)

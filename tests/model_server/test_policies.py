@@ -57,6 +57,22 @@ def test_scripts_may_depend_on_the_question() -> None:
         policy(request_of(UserMessage("product")))
 
 
+@pytest.mark.parametrize("answer", ["3", {"content": "3"}, Reply("3"), ["3"], ("3", "4"), iter(["3"])])
+def test_one_answer_stands_for_a_script_of_it(answer: Any) -> None:
+    policy: Callable[[ModelRequest], Any] = scripted({"sum": answer})
+    for _ in range(2):
+        assert policy(request_of({"role": "text", "content": "the sum"}, UserMessage("other"))).text == "3"
+
+
+def test_a_script_without_answers_has_none() -> None:
+    for script in ([], {"go": []}):
+        policy: Callable[[ModelRequest], Any] = scripted(script)
+        with pytest.raises(RequestRefused, match=r"^the script has 0 answer\(s\), and the conversation asks for number 1$"):
+            policy(request_of(UserMessage("go")))
+    with pytest.raises(ConfigurationError, match=r"^answer 1 of the script: "):
+        scripted(["a", 3])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("script", ["text", 3, [3], {"a": 3}, {3: ["a"]}])
 def test_what_is_no_script_is_refused(script: Any) -> None:
     with pytest.raises(ConfigurationError, match="script"):
@@ -102,6 +118,39 @@ def test_the_random_policy_replays_under_the_seed_of_the_request() -> None:
     assert [other(request_of(*HELLO, number=number)).content for number in range(5)] != [
         policy(request_of(*HELLO, number=number)).content for number in range(5)
     ]
+
+
+def test_the_random_policy_calls_one_tool_at_a_time_where_it_is_told_so() -> None:
+    policy: Callable[[ModelRequest], Any] = random_policy()
+
+    def num_calls(sampling: dict[str, Any]) -> set[int]:
+        tools = request_of(*HELLO, tools=[CHAT_TOOL]).tools
+        asked = [ModelRequest("chat", number, "m", [UserMessage("?")], tools, "required", sampling, {}) for number in range(60)]
+        return {len(policy(each).tool_calls) for each in asked}
+
+    refused: list[dict[str, Any]] = [{"parallel_tool_calls": False}, {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}}]
+    allowed: list[dict[str, Any]] = [{}, {"parallel_tool_calls": None}, {"tool_choice": {"type": "any"}}, {"tool_choice": "required"}]
+    assert ([num_calls(way) for way in refused], [num_calls(way) for way in allowed]) == ([{1}] * 2, [{1, 2}] * 4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (["  one \n"], "1"),
+        (["one and two three"], "23"),
+        (["one", "two"], "2"),
+        (["two", "nothing known"], "2"),
+        (["one two three", "one"], "1"),
+        (["empty"], ""),
+    ],
+)
+def test_an_oracle_knows_the_newest_question(asked: list[str], answer: str) -> None:
+    policy: Callable[[ModelRequest], Any] = oracle({"one": "1", " two ": "2", "two three": "23", "empty": "", " ": "blank"})
+    assert policy(request_of(*map(UserMessage, asked), AssistantMessage("three"))) == answer
+    with pytest.raises(RequestRefused, match=r"^the oracle knows no answer to 'new'; it knows 4 question\(s\)$"):
+        policy(request_of(UserMessage("old"), UserMessage("new")))
+    with pytest.raises(ConfigurationError, match="an oracle needs answers by question"):
+        oracle({3: "x"})  # type: ignore[dict-item]
 
 
 async def test_oracles_know_answers() -> None:

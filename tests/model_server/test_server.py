@@ -23,7 +23,7 @@ import pytest
 from tests.model_server.asked import BODIES, HELLO, MODELS, post, says
 from vfgym.cli.serve_model import load_models, serve
 from vfgym.errors import ConfigurationError
-from vfgym.model_server import ModelServer, echo
+from vfgym.model_server import Faults, ModelServer, Overlong, echo
 
 
 async def test_models_and_health(gpt: openai.AsyncOpenAI, server: ModelServer) -> None:
@@ -109,7 +109,7 @@ async def test_closing_ends_a_stream_that_nobody_reads() -> None:
         ({"max_model_len": 0}, "max_model_len"),
         ({"faults": {"hung": 1}}, "faults must be"),
         ({"api_keys": "sk-test"}, "api_keys must be a set"),
-        ({"keep_requests": -1}, "keep_requests"),
+        *[({"keep_requests": value}, "keep_requests must be a number of requests from 0, got ") for value in (-1, "3", 1.5, None)],
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], problem: str) -> None:
@@ -187,3 +187,29 @@ def test_a_server_that_is_closed_as_somebody_connects_closes_their_connection_to
         del server
         gc.collect()
     assert lost == []
+
+
+async def test_each_argument_arrives_and_the_models_are_the_servers_own() -> None:
+    faults, overlong = Faults(hung=0.5), Overlong(413, "too long", "x")
+    given = {"a": echo}
+    server = ModelServer(
+        given,
+        **{"faults": faults, "latency": 0.25, "max_model_len": 7, "overlong": overlong, "api_keys": ["k"], "forbidden_keys": ["f"]},
+    )
+    given.clear()
+    behaviour = server.behaviour
+    assert (server.models, behaviour.faults, behaviour.latency, behaviour.max_model_len) == ({"a": echo}, faults, 0.25, 7)
+    assert (behaviour.overlong, behaviour.api_keys, behaviour.forbidden_keys) == (overlong, ["k"], ["f"])
+    plain = ModelServer().behaviour
+    assert (plain.models, plain.faults, plain.latency, plain.max_model_len) == ({"echo": echo}, None, 0.0, None)
+    assert (plain.overlong, plain.api_keys, plain.forbidden_keys) == (None, None, ())
+
+
+async def test_nothing_is_read_of_a_request_whose_key_is_not_known() -> None:
+    async with ModelServer(api_keys=["right"]) as server:
+        for key in ("wrong", "right"):
+            await post(server, "/v1/completions", BODIES["/v1/completions"], Authorization=f"Bearer {key}")
+        first, second = server.requests
+        assert (first.body, second.body) == (None, BODIES["/v1/completions"])
+        server.requests.clear()
+        assert len(server.requests) == 2

@@ -169,6 +169,9 @@ async def test_a_rollout_of_the_authors_own_is_judged_by_the_judge(server: Judge
             "a b",
         ),
         ([UserMessage("")], ""),
+        ([{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}], "b"),
+        ([{"role": "user"}], ""),
+        ((UserMessage("in a tuple"),), "in a tuple"),
     ],
 )
 def test_the_question_is_the_last_user_message(prompt: Any, question: str) -> None:
@@ -192,6 +195,11 @@ def test_a_wrong_template_is_refused_at_once(template: str) -> None:
         JudgeRubric(judge_prompt=template)
 
 
+def test_a_template_is_text() -> None:
+    with pytest.raises(ConfigurationError, match=r"^judge_prompt must be text, got int: 5$"):
+        JudgeRubric(judge_prompt=5)  # type: ignore[arg-type]
+
+
 # Who is asked
 
 
@@ -205,6 +213,10 @@ def test_reward_functions_get_the_judge_and_what_it_is_made_of() -> None:
     assert (objects["judge_model"], objects["judge_prompt"], objects["judge_sampling_args"]) == ("m", "{question}", {"temperature": 0})
     assert rubric.funcs == []
     assert isinstance(rubric, Rubric)
+    arguments = {"temperature": 0}
+    copied = JudgeRubric([judged, len], [2.0, 3.0], judge_client=client, judge_sampling_args=arguments)
+    arguments["temperature"] = 1
+    assert (copied.judge_sampling_args, copied.funcs, copied.weights) == ({"temperature": 0}, [judged, len], [2.0, 3.0])
     assert (JudgeRubric().judge_model, JudgeRubric().judge_prompt) == ("gpt-4.1-nano", DEFAULT_JUDGE_PROMPT)
 
 
@@ -261,6 +273,21 @@ async def test_openai_is_the_default_and_its_key_is_needed_when_it_is_asked(serv
     assert server.keys == ["Bearer secret"] * 2
     assert [asked["model"] for asked in server.asked] == ["gpt-4.1-nano", "m"]
     await rubric.teardown()
+
+
+@pytest.mark.parametrize(("arguments", "limit"), [({"max_tokens": 5, "max_completion_tokens": 7}, 7), ({"max_completion_tokens": 7}, 7)])
+async def test_a_limit_of_the_new_name_counts_before_one_of_the_old(server: JudgeServer, arguments: dict[str, int], limit: int) -> None:
+    with openai.OpenAI(base_url=server.url, api_key="key") as plain:
+        await JudgeRubric(judge_client=plain, judge_sampling_args=arguments).judge("q", "r", "a")
+    assert {name: value for name, value in server.asked[0].items() if "tokens" in name} == {"max_completion_tokens": limit}
+
+
+def test_an_empty_address_in_the_environment_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    client = JudgeRubric().judge_client
+    assert str(client.base_url) == "https://api.openai.com/v1/"
+    assert client.resolve() is client.resolve()
 
 
 def test_the_default_client_is_asked_for_nothing_by_looking_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +362,7 @@ async def test_another_model_is_asked_itself() -> None:
         for client, model in ((first, "a"), (second, "b")):
             rubric = JudgeRubric(judge_client=client, judge_model=model, judge_prompt="{question}")
             assert await rubric.judge("q", "r", "a", state) == client.verdict
-    assert state["judge_response"] == {"q": "yes", "b: q": "no"}
+    assert state == {"judge_response": {"q": "yes", "b: q": "no"}, "judge_model": "a"}
     assert (first.prompts, second.prompts) == (["q"], ["q"])
 
 
@@ -402,6 +429,11 @@ async def test_a_verdict_without_text_is_an_error(server: JudgeServer) -> None:
     with pytest.raises(JudgeError, match="answered with no text within its token limit"):
         await rubric.judge("q", "r", "a")
     await rubric.teardown()
+    state: dict[str, Any] = {}
+    for verdict in (None, ""):
+        with pytest.raises(JudgeError, match=r"^the judge m answered with no text$"):
+            await JudgeRubric(judge_client=Scripted(verdict), judge_model="m").judge("q", "r", "a", state)
+    assert state == {"judge_response": {}, "judge_model": "m"}
 
 
 async def test_cancellation_and_the_errors_of_a_parser_pass() -> None:

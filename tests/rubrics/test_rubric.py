@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.environments import Talk
 from tests.models import InOrder
 from tests.rubrics.scored import PROMPT, finished, played, scored, scored_group
-from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, cleanup, setup, stop, teardown, update
+from vfgym import MultiTurnEnv, Rubric, RubricGroup, SingleTurnEnv, State, cleanup, metric, reward, setup, stop, teardown, update
 from vfgym.aio.steps import Steps
 from vfgym.errors import ConfigurationError, Error, InfraError, ModelError, OverlongPromptError
 from vfgym.messages import AssistantMessage, Message
@@ -122,6 +122,119 @@ def test_a_mark_that_does_nothing_on_a_rubric_and_a_hook_that_cannot_be_called_a
     type("Mixed", (type("Mixin", (), {"marked": mark(marked)}), Rubric), {})  # it may serve environments too
     with pytest.raises(ConfigurationError, match="score_rollout"):
         type("Own", (Rubric,), {"score_rollout": lambda self: None})
+
+
+@pytest.mark.parametrize("weights", ["12", {1.0: 2}, {1.0, 2.0}, 3.0])
+def test_weights_are_a_list(weights: Any) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        Rubric([len, abs], weights=weights)
+    assert str(raised.value) == f"weights must be a list with one number for each reward function, got {weights!r}"
+
+
+def right() -> float:
+    return 1.0
+
+
+class MarkedFunctions(Rubric):
+    @metric
+    def a_metric(self) -> float:
+        return 2.0
+
+    @metric(weight=0.25)
+    def b_metric(self) -> float:
+        return 4.0
+
+    @reward(weight=0.0, range=(0, 5))
+    def y_reward(self) -> float:
+        return 8.0
+
+    @reward
+    def z_reward(self) -> float:
+        return 16.0
+
+
+class MarkedForGroups(Rubric):
+    @reward(stage="group", weight=2.0)
+    def together(self) -> list[float]:
+        return [1.0]
+
+
+def test_marked_methods_come_after_what_is_given_rewards_first_with_their_own_weights() -> None:
+    rubric = MarkedFunctions(right, [3.0])
+    rubric.add_reward_func(len, 0.5, (0, 9))
+    rubric.add_metric(abs, 0.125)
+    rubric.add_metric(sum)
+    rubric.add_step_reward_func(right, 7.0)
+    assert [(function.name, function.weight, function.range, function.when) for function in rubric.functions] == [
+        *[("right", 3.0, None, "episode"), ("y_reward", 0.0, (0.0, 5.0), "episode"), ("z_reward", 1.0, None, "episode")],
+        *[("a_metric", 0.0, None, "episode"), ("b_metric", 0.25, None, "episode"), ("len", 0.5, (0.0, 9.0), "episode")],
+        *[("abs", 0.125, None, "episode"), ("sum", 0.0, None, "episode")],
+    ]
+    assert rubric.metric_names == [*[function.name for function in rubric.functions], "right"]
+    assert [(function.weight, function.when, objects) for function, objects in rubric.step_scorers()] == [
+        (7.0, "step", rubric.class_objects)
+    ]
+    rubric.functions.clear()
+    assert len(rubric.functions) == 8
+    assert (rubric.timing_names, rubric.has_group_rewards, rubric.group_function_names) == ([], False, [])
+    assert scored(MarkedFunctions())["reward"] == 17.0
+    group = MarkedForGroups()
+    assert [(function.name, function.weight, function.when) for function in group.functions] == [("together", 2.0, "group")]
+    assert (group.has_group_rewards, group.group_function_names) == (True, ["together"])
+    assert [each.name for each in Rubric.of_marked(MarkedFunctions()).functions] == ["y_reward", "z_reward", "a_metric", "b_metric"]
+
+
+class TornDown(Rubric):
+    def teardown(self) -> Any: ...
+
+
+class Closing(Rubric):
+    @teardown
+    def close(self) -> None: ...
+
+
+def test_whether_there_is_something_to_tear_down() -> None:
+    put_on = Rubric()
+    put_on.teardown = lambda: None  # type: ignore[method-assign]
+    assert [rubric.has_teardown for rubric in (Rubric(), TornDown(), Closing(), put_on)] == [False, True, True, True]
+    assert [RubricGroup([Rubric(), rubric]).has_teardown for rubric in (Rubric(), TornDown(), Closing(), put_on)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
+def test_a_rubric_has_a_log_of_its_own() -> None:
+    assert Closing().logger.name == f"{__name__}.Closing"
+
+
+def test_advantages_of_a_rubrics_own_are_kept() -> None:
+    class Ranked(Rubric):
+        @property
+        def provides_advantages(self) -> bool:
+            return True
+
+    states = [played(), played("x")]
+    for state in states:
+        state["advantage"] = 7.0
+    rubric = Ranked(lambda completion: float(len(completion[-1].content)))
+    assert [(state["reward"], state["advantage"]) for state in scored_group(rubric, states)] == [(2.0, 7.0), (1.0, 7.0)]
+    assert scored_group(rubric, []) == []
+
+
+def test_what_an_authors_own_scoring_wrote_before_it_failed_does_not_count() -> None:
+    class Broken(Rubric):
+        def score_rollout(self, state: State) -> Any:
+            state["reward"], state["metrics"] = 0.5, {"broken": 1.0}
+            state.emitted.append(4.0)
+            raise LookupError("no judge")
+
+    state = played()
+    state.emitted, state.step_metrics = [0.25], {"steps": 1.0}
+    with pytest.raises(LookupError):
+        scored(RubricGroup([Rubric(right), Broken()]), state)
+    assert (state["reward"], state["metrics"], state.emitted, state.step_metrics) == (None, None, [0.25], {"steps": 1.0})
 
 
 def test_the_lists_that_a_rubric_was_made_of_stay_the_callers() -> None:
