@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import pickle
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from vfgym.aio.threads import on_thread
 from vfgym.calls import Ready
 from vfgym.clients.cache import RequestKeys, ResponseCache
-from vfgym.context import AuthoredRollout, authored_limit, given, in_force, within
+from vfgym.context import AuthoredRollout, RolloutContext, authored_limit, given, in_force, keep_given, within
 from vfgym.limits import Meter, RolloutLimits, RolloutMeter, SpendingLimits
 
 
@@ -28,6 +29,40 @@ def test_what_is_given_holds_in_its_block_and_the_rest_stays() -> None:
     assert in_force() is before
     with pytest.raises(KeyError, match="limits"), given(limits=1):
         pass
+
+
+@pytest.mark.parametrize("name", RolloutContext._fields)
+def test_each_field_is_given_by_itself(name: str) -> None:
+    value = object()
+    before = in_force()
+    with given(**{name: value}):
+        assert in_force()._asdict() == {**before._asdict(), name: value}
+        keep_given(**{name: None})
+        assert in_force()._asdict() == {**before._asdict(), name: None}
+    assert in_force() is before
+    assert before == (None, (), None, None, None, None, (), None, None)
+
+
+async def test_what_is_kept_holds_for_the_rest_of_a_task_alone() -> None:
+    async def play() -> Any:
+        keep_given(pace="a")
+        await asyncio.sleep(0)
+        return in_force().pace
+
+    assert (await asyncio.create_task(play()), in_force().pace) == ("a", None)
+
+
+async def test_what_is_awaited_within_something_may_fail_or_be_given_up() -> None:
+    async def fail() -> None:
+        assert in_force().pace == "a"
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await within(fail(), pace="a")
+    assert in_force().pace is None
+    coroutine = fail()
+    within(coroutine, pace="a").close()  # type: ignore[attr-defined]
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
 async def test_it_reaches_tasks_and_threads_and_leaves_others_alone() -> None:

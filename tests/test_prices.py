@@ -33,6 +33,9 @@ def test_a_price_table_is_a_toml_file(tmp_path: Path) -> None:
         ("[m]\ninput = '1'\noutput = 1\n", "got '1'"),
         ("m = 3\n", r"m must be a table \[.m.\] with input and output"),
         ("[gpt-4.1]\ninput = 1\noutput = 1\n", "a name with dots stands in quotes"),
+        ("[m]\ninput = 1\noutput = 1\ncached = 1\n", r"\[m\] has 'cached', and a price has input and output, .* tokens\.$"),
+        ("'a\"b' = 3\n", r'a"b must be a table \[a"b\] with input'),
+        ("[a]\ninput = 1\noutput = 1\n[b]\ninput = 1\n", r"output of \[b\] must be"),
         ("[m\n", "must be TOML"),
     ],
 )
@@ -46,6 +49,8 @@ def test_a_price_table_with_a_typo_is_refused(tmp_path: Path, text: str, problem
 def test_a_price_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         PriceTable.of(tmp_path / "none.toml")
+    with pytest.raises(ConfigurationError, match=r"cannot be read: Is a directory$"):
+        PriceTable.of(tmp_path)
 
 
 def test_a_price_table_is_a_dict_and_is_given_as_one() -> None:
@@ -55,6 +60,12 @@ def test_a_price_table_is_a_dict_and_is_given_as_one() -> None:
     assert table != PriceTable.of({"small": TWO["small"]})
     assert table != TWO
     assert (PriceTable.of({}).as_dict(), PriceTable.of({"free": {"input": 0, "output": 0}}).get("free")) == ({}, Price(0, 0))
+    prices = {"free": Price(0, 0)}
+    own = PriceTable(prices, "mine")
+    prices.clear()
+    assert own.get("free") == Price(0, 0)
+    with pytest.raises(ConfigurationError, match=r"^mine has no price for the model other"):
+        own.check(["free", "other"])
     with pytest.raises(TypeError, match="unhashable"):
         hash(table)
     with pytest.raises(ConfigurationError, match="prices must be a TOML file, or a dict like one, got int"):

@@ -12,14 +12,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
+from gymnasium.wrappers.utils import create_zero_array
 from jsonschema import validate
 
 from tests.environments import Echo
 from vfgym import AssistantMessage, ChatSpace, Message, MessageSpace, Response, Rubric, UserMessage
-from vfgym.spaces import TextSampler, ToolCallSampler
+from vfgym.spaces import WORDS, ChoiceSampler, TextSampler, ToolCallSampler
 from vfgym.tools import ToolFunction
 
 
@@ -118,6 +120,50 @@ def test_samples_for_a_tool_environment_are_calls_that_fit_the_schema() -> None:
     for call in calls:
         assert call.name == "search"
         validate(json.loads(call.arguments), dict(TOOL.parameters))
+
+
+def draws(sampler: Any, count: int = 200) -> list[AssistantMessage]:
+    rng = np.random.default_rng(0)
+    return [sampler.sample(rng) for _ in range(count)]
+
+
+def test_samples_of_text_have_one_to_so_many_of_the_words() -> None:
+    texts = [message.content.split() for message in draws(TextSampler(("hit", "stay"), longest=3))]
+    assert ({len(words) for words in texts}, {word for words in texts for word in words}) == ({1, 2, 3}, {"hit", "stay"})
+    assert {len(message.content.split()) for message in draws(TextSampler())} == {1, 2, 3, 4, 5, 6}
+    assert {word for message in draws(TextSampler()) for word in message.content.split()} == set(WORDS)
+    assert {message.content for message in draws(ChoiceSampler(("a b", "c", "")))} == {"a b", "c", ""}
+
+
+def test_samples_of_tool_calls_are_of_every_tool_and_text_where_there_is_none() -> None:
+    other = TOOL.model_copy(update={"name": "look"})
+    calls = [message.tool_calls[0] for message in draws(ToolCallSampler([TOOL, other])) if message.tool_calls]
+    assert {call.name for call in calls} == {"search", "look"}
+    assert len({call.id for call in calls}) > len(calls) / 2
+    assert not any(message.tool_calls for message in draws(ToolCallSampler([])))
+    tools = [TOOL]
+    sampler = ToolCallSampler(tools)
+    tools.append(other)
+    assert sampler == ToolCallSampler([TOOL])
+
+
+def test_conversations_that_are_drawn_end_with_the_user() -> None:
+    space = ChatSpace(seed=0)
+    samples = [space.sample() for _ in range(60)]
+    assert {tuple(message.role for message in sample) for sample in samples} == {
+        *[("user",), ("user", "assistant", "user"), ("user", "assistant", "user", "assistant", "user")]
+    }
+
+
+def test_how_spaces_are_written_and_what_gymnasium_makes_of_them() -> None:
+    texts, chats = MessageSpace(ChoiceSampler(("a",))), ChatSpace()
+    assert (repr(chats), repr(texts)) == ("ChatSpace()", "MessageSpace(ChoiceSampler(texts=('a',)))")
+    assert (create_zero_array(chats), create_zero_array(texts)) == ([], AssistantMessage(""))
+    assert batch_differing_spaces([texts, MessageSpace()]) == gym.spaces.Tuple([texts, MessageSpace()])
+    assert batch_differing_spaces([chats, chats]) == gym.spaces.Tuple([chats, chats])
+    assert [is_space_dtype_shape_equiv(texts, other) for other in (MessageSpace(), chats, gym.spaces.Discrete(2))] == [True, False, False]
+    response = Response("", 0, "", None, AssistantMessage("x"))
+    assert texts.to_jsonable([response, "text"]) == [{"role": "assistant", "content": "x"}, "text"]
 
 
 # Environments to put into wrappers and vectors

@@ -294,6 +294,18 @@ async def test_another_takes_the_place_of_a_thread_that_is_given_up(pool: thread
     assert await asyncio.to_thread(ended.wait, PATIENCE), "the call goes on by itself"
 
 
+async def test_a_thread_that_comes_in_the_moment_of_a_cancellation_is_there_for_others(pool: threads._Pool) -> None:
+    worker = await pool.take()
+    waiting = asyncio.ensure_future(pool.take())
+    await asyncio.sleep(0)
+    pool.give_back(worker)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await asyncio.wait_for(pool.take(), PATIENCE) is worker
+    worker.close()
+
+
 def test_so_many_may_run_at_once_at_least(pool: threads._Pool) -> None:
     for count, most in ((3, 3), (2, 3), (4, 4)):
         threads.allow_workers(count)

@@ -93,6 +93,27 @@ async def test_answers_may_be_numbers_and_have_so_many_characters() -> None:
     assert await verify_response(" " * 49_000 + "0.5", "1/2") == 1.0
 
 
+async def test_what_is_verified_is_what_cannot_be_told_from_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    class Recorded:
+        async def call(self, *args: Any, **options: Any) -> bool:
+            calls.append((args, options))
+            return True
+
+    monkeypatch.setattr(math_rubric, "_workers", Recorded())
+    rubric = MathRubric(timeout_seconds=2.5, max_verify_chars=3)
+    told = [("0", 0, 1.0), ("1", "", 0.0), ("1", " ", 0.0), ("1", None, 0.0), ("", "1", 0.0), ("1000", "1", 0.0), ("1000", "1000", 0.0)]
+    assert [(await scored(rubric, boxed(response), answer))["reward"] for response, answer, _ in told] == [reward for *_, reward in told]
+    assert calls == []
+    assert (await scored(rubric, boxed("0.5"), "1/2"))["reward"] == 1.0
+    assert await verify_response("b", "a", timeout_seconds=1.5) == 1.0
+    assert calls == [
+        (("is_right", "1/2", "0.5"), {"cpu_seconds": 2.5, "memory_mb": 1024}),
+        (("is_right", "a", "b"), {"cpu_seconds": 1.5, "memory_mb": 1024}),
+    ]
+
+
 # The rubric
 
 
@@ -106,6 +127,7 @@ async def test_correct_answer_comes_after_the_functions_that_are_given() -> None
     rubric = MathRubric(brief, weights=[0.5])
     assert [function.__name__ for function in rubric.funcs] == ["brief", "correct_answer"]
     assert rubric.weights == [0.5, 1.0]
+    assert [function.range for function in rubric.functions] == [None, (0.0, 1.0)]
     state = await scored(rubric, boxed("0.5"))
     assert (state["reward"], seen) == (1.5, ["0.5"])
 
@@ -123,11 +145,16 @@ async def test_it_can_be_called_and_stand_in_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"timeout_seconds": 0}, {"timeout_seconds": float("nan")}, {"timeout_seconds": "5"}, {"max_verify_chars": -1}]
+    "options",
+    [{"timeout_seconds": 0}, {"timeout_seconds": float("nan")}, {"timeout_seconds": "5"}, {"timeout_seconds": float("inf")}]
+    + [{"timeout_seconds": -1}, {"max_verify_chars": -1}, {"max_verify_chars": 1.5}],
 )
-def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+async def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"{next(iter(options))} must be"):
         MathRubric(**options)
+    with pytest.raises(ConfigurationError, match=f"{next(iter(options))} must be"):
+        await verify_response("1", "1", **options)
+    MathRubric(max_verify_chars=0)
 
 
 async def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

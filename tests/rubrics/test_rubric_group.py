@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rubrics.scored import scored
-from vfgym import Parser, Rubric, RubricGroup, SingleTurnEnv, State, metric, reward, stop
+from vfgym import Parser, Rubric, RubricGroup, SingleTurnEnv, State, metric, reward, stop, teardown
 from vfgym.errors import ConfigurationError
 from vfgym.rubrics.rubric_group import find_reward_bounds, find_rewarding_functions
 
@@ -40,6 +40,14 @@ def test_what_is_added_to_a_group_goes_to_its_first_rubric() -> None:
     group.add_metric(lambda: 1.0)
     group.add_step_reward_func(lambda step: 4.0)
     assert len(first.funcs) == 2
+    other = Rubric()
+    group_of_two = RubricGroup(rubrics := [other, Rubric()])
+    rubrics.clear()
+    group_of_two.add_reward_func(one, 0.5, (0, 2))
+    group_of_two.add_metric(one, 0.25)
+    group_of_two.add_step_reward_func(one, 0.125)
+    assert [(function.weight, function.range) for function in other.functions] == [(0.5, (0.0, 2.0)), (0.25, None)]
+    assert ([function.weight for function, _ in other.step_scorers()], len(group_of_two.rubrics)) == ([0.125], 2)
     env = SingleTurnEnv([{"question": "?"}], rubric=group)
     env.reset(seed=0)
     assert env.step("x").reward == 6.0
@@ -88,6 +96,12 @@ class Stepwise(Rubric):
     def __init__(self) -> None:
         super().__init__()
         self.add_step_reward_func(one)
+
+
+class Ranked(Rubric):
+    @property
+    def provides_advantages(self) -> bool:
+        return True
 
 
 class OfItsOwn(Rubric):
@@ -139,8 +153,35 @@ def test_names_are_those_of_all_rubrics_in_order() -> None:
     assert group.has_group_rewards
     assert not RubricGroup([Rubric(one)]).has_group_rewards
     assert not group.provides_advantages
+    assert RubricGroup([Rubric(), Ranked()]).provides_advantages
     assert len(group.step_scorers()) == 1
+    assert RubricGroup([Rubric([one, lengths]), Rubric(one), Stepwise()]).metric_names == ["one", "lengths"]
+    parser = Parser()
+    assert RubricGroup([Rubric(parser=parser), Rubric()]).parser is parser
 
 
 def test_an_authors_own_scoring_of_a_member_counts_as_a_rubrics() -> None:
     assert scored(RubricGroup([Rubric(one), OfItsOwn()]))["reward"] == 8.0
+
+
+async def test_all_are_torn_down_the_group_first_also_where_one_fails() -> None:
+    order: list[str] = []
+
+    class Closing(Rubric):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        @teardown
+        async def close(self) -> None:
+            order.append(self.name)
+            raise OSError(self.name)
+
+    class ClosingGroup(RubricGroup):
+        @teardown
+        def close(self) -> None:
+            order.append("group")
+            raise OSError("group")
+
+    await ClosingGroup([Closing("a"), RubricGroup([Closing("b")]), Closing("c")]).teardown()
+    assert order == ["group", "a", "b", "c"]
