@@ -47,9 +47,11 @@ async def test_what_is_kept_holds_for_the_rest_of_a_task_alone() -> None:
     async def play() -> Any:
         keep_given(pace="a")
         await asyncio.sleep(0)
-        return in_force().pace
+        return in_force().pace, in_force().request
 
-    assert (await asyncio.create_task(play()), in_force().pace) == ("a", None)
+    with given(request="b"):
+        assert await asyncio.create_task(play()) == ("a", "b")
+        assert in_force().pace is None
 
 
 async def test_what_is_awaited_within_something_may_fail_or_be_given_up() -> None:

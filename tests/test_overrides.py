@@ -98,7 +98,7 @@ def test_what_an_argument_lists() -> None:
         ["a", "b"],
     )
     for wrong, says in (
-        ("ab", "got str"),
+        *[("ab", "got str$"), (b"ab", "got bytes$"), (0, "got int$")],
         ({}, "got dict"),
         (7, "got int"),
         (print, r"write tools=\[print\]"),

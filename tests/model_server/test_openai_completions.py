@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import openai
 import pytest
 
-from vfgym.model_server import ModelServer
+from tests.model_server.asked import post
+from vfgym.messages import TextMessage
+from vfgym.model_server import ModelServer, RequestRefused
+from vfgym.model_server.openai_completions import COMPLETIONS
 
 
 async def test_completions_take_text_and_token_ids(gpt: openai.AsyncOpenAI) -> None:
@@ -41,3 +46,56 @@ async def test_completions_refuse_what_they_cannot_carry(gpt: openai.AsyncOpenAI
     for extra in ({"echo": True}, {"suffix": "x"}, {"best_of": 3}):
         with pytest.raises(openai.BadRequestError, match="not supported"):
             await gpt.completions.create(model="echo", prompt="a", extra_body=extra)
+
+
+def test_what_is_asked_arrives() -> None:
+    body = {"model": "m", "prompt": ["ab", "c"], "n": 2, "best_of": 2, "stop": ["x", "y"], "max_tokens": 5, "temperature": 0}
+    asked = COMPLETIONS.read({**body, "stream": False, "stream_options": None, "echo": False, "suffix": ""}, {"x-a": "b"}, 9)
+    kept = {"n": 2, "best_of": 2, "stop": ["x", "y"], "max_tokens": 5, "temperature": 0, "echo": False, "suffix": ""}
+    for index, request in enumerate(asked.requests):
+        assert (request.api, request.number, request.model, request.choice, request.headers) == ("completions", 9, "m", index, {"x-a": "b"})
+        assert (request.tools, request.tool_choice, request.prompt_ids, request.sampling_args) == ([], "none", None, kept)
+    assert [request.messages for request in asked.requests] == [[TextMessage(text)] for text in ("ab", "ab", "c", "c")]
+    assert (asked.num_choices, asked.prompt_tokens, asked.max_tokens, asked.stops) == (2, [2, 2, 1, 1], 5, ["x", "y"])
+    of_ids = COMPLETIONS.read({"model": "m", "prompt": [104, 105]}, {}, 1)
+    assert ([request.prompt_ids for request in of_ids.requests], of_ids.requests[0].messages) == ([[104, 105]], [TextMessage("hi")])
+
+
+@pytest.mark.parametrize("prompt", [None, [], [[]], ["a", 1], [[104], []], [[104], "a"], 7, {}])
+def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
+    with pytest.raises(RequestRefused, match="prompt must be text, token ids, or a list of either") as refused:
+        COMPLETIONS.read({"model": "m", "prompt": prompt}, {}, 1)
+    assert refused.value.param == "prompt"
+    for wrong in ([-1], [[104], [10**6]], [["a"]]):
+        with pytest.raises(RequestRefused, match=r"^prompt: ") as refused:
+            COMPLETIONS.read({"model": "m", "prompt": wrong}, {}, 1)
+        assert refused.value.param == "prompt"
+
+
+@pytest.mark.parametrize(("asked", "is_told", "num_likeliest"), [(None, False, 0), (0, True, 0), (1, True, 1), (3, True, 3)])
+async def test_log_probabilities_are_told_with_so_many_alternatives(
+    server: ModelServer, asked: int | None, is_told: bool, num_likeliest: int
+) -> None:
+    _, answer = await post(server, "/v1/completions", {"model": "echo", "prompt": "ab", "logprobs": asked})
+    (choice,) = answer["choices"]
+    assert (choice["logprobs"] is not None) == is_told
+    if is_told:
+        likeliest = choice["logprobs"]["top_logprobs"]
+        assert [len(each) for each in likeliest or []] == ([num_likeliest] * 3 if num_likeliest else [])
+        for token, logprob, others in zip(
+            choice["logprobs"]["tokens"], choice["logprobs"]["token_logprobs"], likeliest or [], strict=False
+        ):
+            assert max(others, key=others.get) == token
+            assert others[token] == logprob
+
+
+async def test_a_stream_of_several_answers_tells_each_apart_and_no_usage_unless_asked(gpt: openai.AsyncOpenAI) -> None:
+    stream = await gpt.completions.create(model="echo", prompt=["ab", "cd"], stream=True, extra_body={"return_token_ids": True})
+    texts, ends = ["", ""], {}
+    async for chunk in stream:
+        assert "usage" not in chunk.model_dump(exclude_unset=True)
+        (choice,) = chunk.choices
+        texts[choice.index] += choice.text
+        if choice.finish_reason:
+            ends[choice.index] = (choice.finish_reason, (choice.model_extra or {})["prompt_token_ids"])
+    assert (texts, ends) == (["ab", "cd"], {0: ("stop", [97, 98]), 1: ("stop", [99, 100])})

@@ -88,6 +88,8 @@ def test_the_last_fenced_block_counts_after_the_reasoning() -> None:
     assert score(["assert add(1, 2) == 3"], *completions)[0] == [1.0, 0.0]
     assert last_code_block("no fence ``` here") == ""
     assert last_code_block("1. So\n   ```py\n   x\n   ```\n") == "   x\n"
+    cut_off = "```\na\n```\n```python\nb"
+    assert [last_code_block(text) for text in ("", cut_off, "```\n```", "```\n```py\n```")] == ["", "a\n", "", "```py\n"]
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,12 @@ def test_tests_that_are_none_are_recorded_as_an_error() -> None:
 
 
 def test_bad_arguments_are_refused_and_a_rubric_can_be_pickled() -> None:
-    with pytest.raises(ConfigurationError, match="timeout_seconds must be a positive number of seconds, got 0"):
-        vfgym.CodeRubric(timeout_seconds=0)
+    for wrong in (0, -1, float("inf"), float("nan"), True, "1"):
+        with pytest.raises(ConfigurationError) as raised:
+            vfgym.CodeRubric(timeout_seconds=wrong)  # type: ignore[arg-type]
+        assert str(raised.value) == f"timeout_seconds must be a positive number of seconds, got {wrong!r}"
+    rubric = vfgym.CodeRubric(len, [0.5])
+    assert [(each.name, each.weight, each.range) for each in rubric.functions] == [("len", 0.5, None), ("passed_tests", 1.0, (0.0, 1.0))]
     with pytest.raises(ConfigurationError, match="the backend bwrap has no images"):
         vfgym.CodeRubric(sandbox=SandboxSpec(image="acme/tools"), backend="bwrap")
     copied = pickle.loads(pickle.dumps(vfgym.CodeRubric(timeout_seconds=3)))

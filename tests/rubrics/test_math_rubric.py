@@ -146,8 +146,10 @@ async def test_it_can_be_called_and_stand_in_a_group() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"timeout_seconds": 0}, {"timeout_seconds": float("nan")}, {"timeout_seconds": "5"}, {"timeout_seconds": float("inf")}]
-    + [{"timeout_seconds": -1}, {"max_verify_chars": -1}, {"max_verify_chars": 1.5}],
+    [
+        *[{"timeout_seconds": value} for value in (0, -1, float("nan"), float("inf"), "5")],
+        *[{"max_verify_chars": value} for value in (-1, 1.5)],
+    ],
 )
 async def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"{next(iter(options))} must be"):
