@@ -237,6 +237,7 @@ def test_metadata_and_page_tell_every_ending(tmp_path: Path) -> None:
 )
 def test_errors_know_by_whose_doing_they_are(error: Exception, cause: Any) -> None:
     assert (failure_cause(error, otherwise="environment"), Ending.of_cause(cause).cause) == (cause, cause)
+    assert failure_cause(error, otherwise="policy") == ("policy" if cause == "environment" else cause)
 
 
 def test_missing_rollouts_are_played_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +278,42 @@ def test_rows_of_older_versions_tell_as_much_as_they_know() -> None:
     assert ending_of({"error": {"error": "X"}}) is Ending.POLICY_FAILED
     assert {ending_of({"error": None, "stop_condition": stop}) for stop in TRUNCATING_STOPS} == {Ending.TRUNCATED}
     assert {ending_of({"error": None, "stop_condition": stop}) for stop in CUT_STOPS} == {Ending.CUT}
+
+
+@pytest.mark.parametrize(
+    ("row", "ending"),
+    [
+        *[({"stop_condition": name}, "truncated") for name in ("max_turns_reached", "game_truncated", "truncated")],
+        *[({"stop_condition": name}, "cut") for name in ("limit_reached", "timeout_reached", "prompt_too_long", "quit")],
+        ({"stop_condition": "max_total_completion_tokens_reached"}, "cut"),
+        *[({"stop_condition": name}, "terminated") for name in (None, "", "game_over")],
+        ({}, "terminated"),
+        ({"stop_condition": "too_many_invalid_moves"}, "policy_failed"),
+        ({"stop_condition": "too_many_invalid_moves", "failed": None}, "policy_failed"),
+        ({"stop_condition": "too_many_invalid_moves", "failed": False}, "terminated"),
+        ({"stop_condition": "quit", "failed": False, "error": "X"}, "cut"),
+        ({"stop_condition": "quit", "error": "X"}, "policy_failed"),
+        *[({"ending": ending.value, "failed": True, "error": "X", "stop_condition": "quit"}, ending.value) for ending in Ending],
+        ({"ending": None, "stop_condition": "quit"}, "cut"),
+    ],
+    ids=str,
+)
+def test_how_a_row_ended(row: dict[str, Any], ending: str) -> None:
+    assert ending_of(row) is Ending(ending)
+
+
+@pytest.mark.parametrize(
+    ("ending", "flags", "cause", "is_missing"),
+    [
+        *[("terminated", (True, False), None, False), ("truncated", (False, True), None, False), ("cut", (False, True), None, False)],
+        *[("policy_failed", (True, False), "policy", False), ("environment_failed", (True, False), "environment", False)],
+        ("infrastructure_failed", (True, False), "infrastructure", True),
+    ],
+)
+def test_what_an_ending_says(ending: str, flags: tuple[bool, bool], cause: str | None, is_missing: bool) -> None:
+    found = Ending(ending)
+    assert (found.flags, found.cause, found.is_missing, found == ending) == (flags, cause, is_missing, True)
+    assert found.kind == ("failed" if cause else ending)
 
 
 @EACH
