@@ -187,8 +187,10 @@ def test_prompts_say_what_is_asked_and_refusals_what_was_wrong() -> None:
 def test_a_schema_that_cannot_be_read_takes_anything() -> None:
     for schema in ({"type": 3}, {"$ref": "#/nowhere"}, {"pattern": "("}, {"pattern": r"^\p{L}$"}):
         assert read_value('"x"', schema, {}) == "x"
-    with pytest.raises(WrongArgument, match=r"^a\.0\.b: 'x' is not of type 'integer'; it has to be: anything$"):
-        read_value('{"a": [{"b": "x"}]}', {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}, {})
+    with pytest.raises(WrongArgument, match=r"^a\.0\.b: 'x' is not of type 'integer'; it has to be: object, as JSON$"):
+        read_value(
+            '{"a": [{"b": "x"}]}', {"type": "object", "properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}, {}
+        )
 
 
 def test_a_tool_without_arguments_has_empty_parentheses() -> None:
