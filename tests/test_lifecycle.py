@@ -11,16 +11,19 @@ import pytest
 
 from tests.programs import run_python
 from vfgym import MultiTurnEnv, SingleTurnEnv, State, cleanup, lifecycle, stop, teardown
+from vfgym.aio.steps import run_sync
 from vfgym.errors import ConfigurationError
 from vfgym.lifecycle import (
     Mark,
     blocking,
+    declared_range,
     discover_decorated,
     discover_marks,
     forget_teardown,
     is_blocking,
     register_teardown,
     run_all_teardowns,
+    run_cleanups,
 )
 
 ROWS = [{"question": "?"}]
@@ -111,12 +114,71 @@ def test_plain_functions_are_marked_as_blocking_and_so_is_what_wraps_them() -> N
     with pytest.raises(ConfigurationError, match="look is async"):
         blocking(look)
 
+    class Called:
+        @blocking
+        def __call__(self) -> float:
+            return 1.0
+
+    assert is_blocking(Called())
+    assert not is_blocking(Called)
+
+
+@pytest.mark.parametrize("wrong", [5, "a", True])
+def test_arguments_of_a_decorator_have_names(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        stop(wrong)
+    assert str(raised.value) == f"@stop takes its arguments by name (priority=..., ...), got {wrong!r}"
+
+
+def test_a_mark_says_each_of_its_arguments() -> None:
+    class Marked:
+        @lifecycle.reward(priority=3, stage="group", weight=0.0, range=(-1, 2))
+        def scored(self) -> float:
+            return 1.0
+
+    assert [marked.mark for marked in discover_marks(Marked, "reward")] == [Mark("reward", 3, "group", 0.0, (-1, 2))]
+    assert Mark("metric") == ("metric", 0, "rollout", None, None)
+
+
+def test_the_range_of_a_function_is_what_its_last_reward_mark_says() -> None:
+    def of(*decorators: Any) -> Any:
+        def func() -> float:
+            return 1.0
+
+        for decorate in decorators:
+            decorate(func)
+        return func
+
+    twice = of(lifecycle.reward(range=(0, 1)), lifecycle.reward(range=(0, 2)), lifecycle.reward)
+    assert (declared_range(twice), declared_range(functools.partial(functools.partial(twice)))) == ((0, 2), (0, 2))
+    assert [declared_range(func) for func in (of(), of(lifecycle.reward), of(lifecycle.metric(range=(0, 1))), print)] == [None] * 4
+
+
+def test_what_fails_at_the_end_of_a_rollout_is_recorded_also_where_something_ends_the_run() -> None:
+    def fail(error: BaseException) -> Any:
+        def call(*args: Any) -> None:
+            called.append(args)
+            raise error
+
+        return call
+
+    called: list[Any] = []
+    state: dict[str, Any] = {}
+    assert run_sync(run_cleanups([("fine", lambda *args: called.append(args))], state, 1, 2)) == {}
+    assert state == {}
+    first, second = OSError("a"), KeyError("b")
+    assert run_sync(run_cleanups([("a", fail(first)), ("b", fail(second))], state, state)) == {"a": first, "b": second}
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(run_cleanups([("a", fail(ValueError("c"))), ("d", fail(KeyboardInterrupt())), ("e", fail(SystemExit(3)))], state))
+    assert state == {"cleanup_errors": {"a": "ValueError('c')", "b": "KeyError('b')", "e": "RuntimeError('SystemExit(3) was raised')"}}
+    assert called == [(1, 2), (state,), (state,), (), (), ()]
+
 
 # Teardown
 
 
 class Holder:
-    def __init__(self, order: list[str], name: str, error: Exception | None = None) -> None:
+    def __init__(self, order: list[str], name: str, error: BaseException | None = None) -> None:
         self.order, self.name, self.error = order, name, error
 
     def run_teardown(self) -> None:
@@ -135,6 +197,14 @@ def test_owners_are_torn_down_once_newest_first_and_a_failing_one_keeps_none_fro
     run_all_teardowns()
     assert order == ["third", "second", "first"]
     assert "the disk is gone" in caplog.text
+    order.clear()
+    for holder in (Holder(order, "a"), Holder(order, "b", KeyboardInterrupt()), Holder(order, "c", SystemExit(3))):
+        register_teardown(holder)
+    with pytest.raises(KeyboardInterrupt):
+        run_all_teardowns()
+    assert order == ["c", "b"]
+    run_all_teardowns()
+    assert order == ["c", "b", "a"]
     forget_teardown(holders[0])
 
 

@@ -100,3 +100,19 @@ def test_games_of_gymnasium_are_played_by_their_own_ids() -> None:
     env.reset(seed=0)
     assert seat.definition.max_turns == 3  # type: ignore[attr-defined]
     env.close()
+
+
+def test_the_family_of_an_id_is_known_whatever_its_namespace() -> None:
+    ids = ["reasoning-gym/leg_counting-v0", "gymnasium/CartPole-v1", "pettingzoo/chess-v6", "textarena/TicTacToe-v0"]
+    for env_id, family in zip(ids, ["reasoning-gym", "gymnasium", "pettingzoo", "textarena"], strict=True):
+        assert registration.family_of(gymnasium.spec(env_id)) == family
+        assert registration.family_of(gymnasium.spec(registration.own_id(env_id))) == family
+    assert registration.family_of(gymnasium.spec("CartPole-v1")) is None
+    assert registration.family_of(EnvSpec("mine/Env-v0", entry_point=lambda: None)) is None
+
+
+def test_variants_are_near_only_where_one_is_asked_for() -> None:
+    for variant in ("-train", "-raw"):
+        assert f"textarena/TicTacToe-v0{variant}" in registration.nearest_ids(f"textarena/TicTacToe-v1{variant}")
+        assert not any(each.endswith(variant) for each in registration.nearest_ids("textarena/TicTacToe-v1"))
+    assert registration.nearest_ids("qqqqqqqqqqqq") == []

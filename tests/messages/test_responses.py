@@ -86,6 +86,18 @@ def test_plain_all_the_way_down_and_fresh() -> None:
     assert "None" not in str(whole.model_dump(exclude_none=True))
 
 
+def test_a_part_of_what_is_in_a_field_can_be_named() -> None:
+    response = answered(name="ann")
+    assert response.model_dump(include={"usage": {"prompt_tokens", "total_tokens"}}) == {"usage": {"prompt_tokens": 1, "total_tokens": 0}}
+    assert response.model_dump(include={"message": True, "id": True}, exclude={"message": {"role", "name"}}) == {
+        **{"id": "r", "message": {"content": "hi"}}
+    }
+    assert Response.model_validate(response.model_dump()) == response
+    assert Response.model_validate_json(response.model_dump_json()) == response
+    assert [answered().model_copy(), answered().model_copy(update={})] == [answered()] * 2
+    assert response.model_copy(update={"id": "", "created": 0}).model_dump(include={"id", "created"}) == {"id": "", "created": 0}
+
+
 def test_copies_and_changed_copies() -> None:
     tokens = ResponseTokens(**TOKENS)  # type: ignore[arg-type]
     shallow, deep = tokens.model_copy(update={"prompt_mask": [1]}), tokens.model_copy(deep=True)
@@ -162,6 +174,9 @@ def test_what_belongs_to_the_answer_stays_out_of_the_conversation() -> None:
     tokens = ResponseTokens(**TOKENS)  # type: ignore[arg-type]
     answer = answered(finish_reason="stop", is_truncated=False, tokens=tokens, reasoning_content="hm", extra=0)
     assert answer.tokens == TOKENS | {"routed_experts": None}
+    parts = [{"type": "text", "text": "a"}]
+    for content in (None, parts, ""):
+        assert for_conversation(ResponseMessage(content), MESSAGE_TYPES) == {"role": "assistant", "content": content}
     for response, kept in ((answer, {"reasoning_content": "hm", "extra": 0}), (answered(), {})):
         message = for_conversation(response.message, MESSAGE_TYPES)
         assert (message, type(message)) == ({"role": "assistant", "content": "hi", **kept}, AssistantMessage)

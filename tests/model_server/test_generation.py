@@ -80,6 +80,14 @@ CALL = ToolCall("c1", "add", "{}")
         (Reply("abc"), {"max_tokens": 4}, "abc", "stop", None),
         (Reply("abc"), {"max_tokens": 3}, "abc", "length", None),
         (Reply("abc"), {"max_tokens": 1}, "a", "length", None),
+        (Reply("abcabc"), {"stops": ["bc", "b"]}, "a", "stop", "bc"),
+        (Reply("abc"), {"stops": ["a"]}, "", "stop", "a"),
+        (Reply("abc", finish_reason="content_filter"), {"stops": ["c"]}, "ab", "stop", "c"),
+        (Reply("abc", finish_reason="length"), {}, "abc", "length", None),
+        (Reply("abc"), {"stops": ["c"], "max_tokens": 2}, "ab", "stop", "c"),
+        (Reply("abc"), {"stops": ["c"], "max_tokens": 1}, "a", "length", None),
+        (Reply(""), {"stops": ["c"]}, "", "stop", None),
+        (Reply(None), {"stops": ["c"]}, None, "stop", None),
         (Reply(""), {}, "", "stop", None),
         (Reply(None), {}, None, "stop", None),
     ],
@@ -98,6 +106,8 @@ def test_what_a_reply_says_itself_is_told() -> None:
     usage = Usage(0, 0, 0, 0)
     generation = made(Reply("abc", token_ids=[7, 8], logprobs=[-1.0, -2.0, -3.0], usage=usage))
     assert (generation.token_ids, generation.logprobs, generation.usage) == ([7, 8], [-1.0, -2.0], usage)
+    stopped = made(Reply("abc", token_ids=[7, 8]), stops=["c"])
+    assert stopped.token_ids == made(Reply("ab"), stops=["c"]).token_ids[:2] == [97, 98]
     cut = made(Reply("abc", token_ids=[7, 8], logprobs=[-1.0, -2.0]), max_tokens=1)
     assert (cut.token_ids, cut.logprobs, cut.finish_reason) == ([7], [-1.0], "length")
     with pytest.raises(ConfigurationError, match="each of its 2 tokens, got 1"):
