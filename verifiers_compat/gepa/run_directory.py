@@ -13,6 +13,7 @@ come to; and a question that differs from the one of its number is asked anew.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -136,8 +137,12 @@ class RunDirectory:
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_text(redact(text), encoding="utf-8")
             os.replace(temporary, target)
-        except OSError as error:
-            raise ResultsError(f"cannot write {target}: {error.strerror or error}") from error
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise ResultsError(f"cannot write {target}: {error.strerror or error}") from error
+            raise
 
 
 def _check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from verifiers_compat.gepa import run_directory
 from verifiers_compat.gepa.run_directory import RunDirectory
 from vfgym.errors import ConfigurationError
 from vfgym.results import ResultsError
@@ -41,6 +42,19 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     directory.forget(evaluation)
     directory.forget(evaluation)
     assert not evaluation.exists()
+    assert [path.name.partition("-")[0] for path in sorted((tmp_path / "reflections").iterdir())] == ["0002", "0003", "0003"]
+
+
+def test_a_question_that_failed_leaves_no_answer(tmp_path: Path) -> None:
+    def interrupted(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    with RunDirectory(tmp_path, SETTINGS) as directory, pytest.raises(KeyboardInterrupt):
+        directory.recall("a", interrupted)
+    with RunDirectory(tmp_path, SETTINGS) as directory:
+        assert [directory.recall("a", lambda prompt: ""), directory.recall("a", lambda prompt: "second")] == ["", "second"]
+    with RunDirectory(tmp_path, SETTINGS) as directory:
+        assert [directory.recall("a", no_answer), directory.recall("a", no_answer)] == ["", "second"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"prompt": "a"}'])
@@ -95,5 +109,16 @@ def test_files_are_written_as_a_whole_and_without_secrets(tmp_path: Path) -> Non
         (tmp_path / "a" / "c.txt").mkdir()
         with pytest.raises(ResultsError, match=r"cannot write .*c\.txt"):
             directory.write("a/c.txt", "x")
+        with pytest.raises(ResultsError, match=r"cannot write .*b\.txt/d"):
+            directory.write("a/b.txt/d", "x")
+
+        def interrupted(*paths: Path) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(run_directory.os, "replace", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                directory.write("a/b.txt", "three")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["b.txt", "c.txt"]
     assert (tmp_path / "a" / "b.txt").read_text() == "two"
     assert json.loads((tmp_path / "settings.json").read_text())["env_args"] == {"api_key": "***"}

@@ -142,3 +142,47 @@ def test_formatted_messages_show_reasoning_and_calls() -> None:
     text = format_messages([{"role": "user", "content": "[bold]?"}, {**CALLING, "reasoning_content": "Hm."}]).plain
     assert text == 'user: [bold]?\n\nassistant: [reasoning] Hm.\n\n[tool call] f({"ä": 1})'
     assert format_messages("plain").plain == "plain"
+
+
+def test_styles_say_who_speaks_and_every_call_is_shown() -> None:
+    calls = [{"id": str(number), "name": name, "arguments": "{}"} for number, name in enumerate(("f", "g"))]
+    messages = [
+        {"role": "system", "content": "a"},
+        {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": calls},
+        {"role": "tool", "content": [], "tool_call_id": "0"},
+    ]
+    text = format_messages(messages)
+    assert text.plain == "system: a\n\nuser: b\n\nassistant: \n[tool call] f({})\n[tool call] g({})\n\ntool: "
+    styles = {str(span.style) for span in text.spans}
+    assert styles >= {"bold dim", "dim", "bold cyan", "cyan", "bold green", "green", "bold yellow"}
+    assert [str(format_messages([{"role": "text", "content": "x"}]).spans[0].style), format_messages([]).plain] == ["bold cyan", ""]
+
+
+@pytest.mark.parametrize(
+    ("part", "kept"),
+    [
+        ({"type": "input_audio", "input_audio": {"data": "A A\n==", "format": "WAV"}}, AUDIO),
+        ({"type": "input_audio", "input_audio": {"data": " ", "format": "wav"}}, {"type": "text", "text": "[audio]"}),
+        (IMAGE, IMAGE),
+    ],
+)
+def test_parts_are_kept_as_results_hold_them(part: dict[str, Any], kept: dict[str, Any]) -> None:
+    """What was given stays as it was."""
+    content = ({"type": "text", "text": ""}, part)
+    message = {"role": "user", "content": content}
+    before = json.dumps(message)
+    assert serialize_message_for_output(message) == {"role": "user", "content": [{"type": "text", "text": ""}, kept]}
+    assert serialize_messages_for_output([message, message])[1]["content"][1] == kept
+    assert json.dumps(message) == before
+
+
+def test_what_is_printable_when_there_is_nothing() -> None:
+    assert message_to_printable({"role": "user", "content": []}) == {"role": "user", "content": ""}
+    assert message_to_printable({"role": "assistant", "content": ""}) == {"role": "assistant", "content": ""}
+    assert "content" not in message_to_printable({"role": "assistant", "content": None})
+    assert (messages_to_printable("x"), messages_to_printable([])) == ([{"role": "text", "content": "x"}], [])
+    assert from_raw_content_part(SimpleNamespace(model_dump=lambda exclude_none: {"type": "text", "text": ""})) == {
+        "type": "text",
+        "text": "",
+    }

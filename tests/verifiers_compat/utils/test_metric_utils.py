@@ -65,3 +65,25 @@ def test_a_rollout_passes_from_the_threshold_on(threshold: float, at: float) -> 
     metric = metric_utils.PassAtKMetric(2, threshold)
     metric.add_outputs([{"example_id": 0, "reward": 1.0}, {"example_id": 0, "reward": None}, {"example_id": 1, "reward": 1.0}])
     assert metric.compute()[0]["1"] == at
+
+
+@pytest.mark.parametrize(
+    ("rewards", "at", "all_of"),
+    [
+        ([1, 0, 1, 0], {"1": 0.5, "2": 5 / 6, "4": 1.0}, {"1": 0.5, "2": 1 / 6, "4": 0.0}),
+        ([1, 1, 0], {"1": 2 / 3, "2": 1.0}, {"1": 2 / 3, "2": 1 / 3}),
+        ([1, 1], {"1": 1.0, "2": 1.0}, {"1": 1.0, "2": 1.0}),
+    ],
+)
+def test_pass_at_the_powers_of_two_up_to_the_number_of_rollouts(rewards: list[int], at: Any, all_of: Any) -> None:
+    """An example that has fewer rollouts, or more, is none that is complete."""
+    metric = metric_utils.PassAtKMetric(len(rewards))
+    sizes = {0: rewards, 1: [1], 2: [*rewards, 1]}
+    metric.add_outputs({"example_id": number, "reward": reward} for number, each in sizes.items() for reward in each)
+    assert metric.compute() == (pytest.approx(at), pytest.approx(all_of))
+
+
+def test_an_empty_error_is_one() -> None:
+    metric = metric_utils.ErrorRateMetric()
+    metric.add_outputs([{"error": {}}, {"error": ""}, {"error": None}, {}])
+    assert (metric.compute(), metric.count) == (0.5, 4)

@@ -83,7 +83,12 @@ def test_a_task_is_a_copy_and_its_copies_can_be_changed() -> None:
         ({"prompt": [3]}, InvalidMessage, "prompt"),
         ({"tools": ["a"]}, TypeError, "mapping"),
         ({"tools": {"only": ["a"]}}, ValueError, "show"),
-        ({"tools": {"show": [1]}}, ValueError, "names"),
+        ({"tools": {"show": [1]}}, ValueError, "a task's tools: 'show' must be a list of names, got \\[1\\]"),
+        ({"tools": {}}, ValueError, r"got the keys \(none\)"),
+        ({"tools": {"show": [], "hide": []}}, ValueError, "got the keys show, hide"),
+        ({"tools": {"hide": {"a": 1}}}, ValueError, "'hide' must be a list of names"),
+        ({"max_turns": 3.0}, TypeError, "a task's max_turns must be an integer, got 3.0"),
+        ({"runtime": None}, TypeError, "a task has no field 'runtime'"),
         ({"toolsets": ["a"]}, TypeError, "mapping"),
         ({"program": "x"}, TypeError, "mapping"),
         ({"sandbox": {"cpu": 1}}, ValueError, "cpu"),
@@ -104,3 +109,42 @@ def test_fields_of_a_task_are_normalised() -> None:
     assert task["system_prompt"] == [{"role": "system", "content": "be kind"}]
     assert (task["sandbox"]["cpu_cores"], task["sandbox"]["image"]) == (2, "python:3.11-slim")
     assert task["tools"] == {"show": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"max_turns": 0}, {"max_turns": 0}),
+        ({"max_turns": None, "tools": None, "sandbox": None, "program": None, "toolsets": None}, None),
+        ({"prompt": None, "system_prompt": None}, None),
+        ({"prompt": []}, {"prompt": []}),
+        ({"system_prompt": []}, {"system_prompt": []}),
+        ({"tools": {"hide": []}}, {"tools": {"hide": []}}),
+        ({"tools": {"hide": ("a", "b")}}, {"tools": {"hide": ["a", "b"]}}),
+        ({"program": {}, "toolsets": {}}, {"program": {}, "toolsets": {}}),
+        ({"sandbox": {}}, {"sandbox": vf.SandboxConfig().model_dump(mode="json")}),
+    ],
+)
+def test_empty_fields_are_not_absent_ones(fields: dict[str, Any], expected: dict[str, Any] | None) -> None:
+    assert vf.Task(fields).freeze() == (fields if expected is None else expected)
+
+
+def test_only_copies_by_pickle_stay_frozen() -> None:
+    """A task that is not frozen stays so, too, and what stood in a frozen one is frozen by itself."""
+    task = vf.Task({"info": {"tags": ["a"]}})
+    assert [pickle.loads(pickle.dumps(task)).is_frozen, copy.copy(task).is_frozen] == [False, False]
+    frozen = copy.copy(task).freeze()
+    assert [twin.is_frozen for twin in (copy.copy(frozen), copy.deepcopy(frozen), pickle.loads(pickle.dumps(frozen)))] == [
+        False,
+        False,
+        True,
+    ]
+    assert task.is_frozen is False
+    info = pickle.loads(pickle.dumps(frozen["info"]))
+    for change in (lambda: info.update(a=1), lambda: info["tags"].append("b")):
+        with pytest.raises(TypeError, match="a frozen task cannot be changed"):
+            change()
+    for twin in (copy.copy(frozen["info"]), copy.deepcopy(frozen["info"])):
+        twin["a"] = copy.copy(frozen["info"]["tags"])
+        twin["a"].append("b")
+        assert twin["a"] == ["a", "b"]

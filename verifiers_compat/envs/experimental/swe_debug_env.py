@@ -111,7 +111,7 @@ class SWEDebugEnv(SandboxMixin, MultiTurnEnv):
         if self.run_tests:
             output = await call_hook(self.taskset.run_tests, state)
             state["score"] = float(await call_hook(self.taskset.score, state, output=output, test_output=output))
-            state["test_output"] = str(output)[-self.output_tail_chars :]
+            state["test_output"] = self._end_of(str(output))
         state["debug_completed"] = True
         return state
 
@@ -136,7 +136,10 @@ class SWEDebugEnv(SandboxMixin, MultiTurnEnv):
             command = "bash /tmp/debug.sh"
         result = await state["sandbox"].exec(command, timeout=self.debug_timeout)
         state["debug_exit_code"] = result.exit_code
-        state["debug_output"] = (result.stdout + result.stderr)[-self.output_tail_chars :]
+        state["debug_output"] = self._end_of(result.stdout + result.stderr)
+
+    def _end_of(self, output: str) -> str:
+        return output[max(0, len(output) - self.output_tail_chars) :]
 
     @stop(priority=50)
     def debug_completed(self, state: State) -> bool:

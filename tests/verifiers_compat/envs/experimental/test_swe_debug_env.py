@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,6 +73,8 @@ async def test_set_up_and_tests_can_be_left_out_and_outputs_are_cut() -> None:
     )
     state = await rolled_out(env, "never")
     assert (state["debug_output"], "test_output" in state, "score" in state) == ("345\n", False, False)
+    state = await rolled_out(vf.SWEDebugEnv(Repairs(), debug_step="command", debug_command="echo 12345", output_tail_chars=0), "never")
+    assert (state["debug_output"], state["test_output"], state["score"]) == ("", "", 0.0)
 
 
 def test_a_debugger_is_reset_and_stepped_too() -> None:
@@ -86,6 +89,8 @@ def test_bad_input_is_refused() -> None:
         ({"debug_step": "gold"}, "debug_step must be one of none, gold_patch, command, script, got 'gold'. Did you mean `gold_patch`"),
         ({"debug_step": "command"}, "needs a debug_command"),
         ({"debug_step": "script"}, "needs a debug_script or a debug_script_path"),
+        ({"debug_step": "command", "debug_command": ""}, "needs a debug_command"),
+        ({"debug_step": "script", "debug_script": "", "debug_script_path": "x"}, "one of the two"),
         ({"backend": "bwrp"}, "Did you mean `bwrap`"),
     ):
         with pytest.raises(ConfigurationError, match=said):
@@ -94,9 +99,27 @@ def test_bad_input_is_refused() -> None:
         vf.SWEDebugEnv(SandboxTaskSet([{"info": {}}]))
 
 
-async def test_arguments_win_over_what_the_task_asks_for_and_a_step_has_its_time() -> None:
+async def test_arguments_win_over_what_the_task_asks_for_and_a_step_has_its_time(tmp_path: Path) -> None:
     request = vf.SWEDebugEnv(Repairs(), memory_gb=3).get_sandbox_request(vf.State(info={"name": "add"}))
     assert (request.memory_gb, request.disk_size_gb, request.name) == (3, 1, "repairs")
+    assert (request.docker_image, request.environment_vars) == (SandboxSpec().image, {"PYTHONDONTWRITEBYTECODE": "1"})
+    assert request.model_extra == {"working_dir": "/app"}
+    given = {"cpu_cores": 2, "memory_gb": 0.5, "disk_size_gb": 3}
+    request = vf.SWEDebugEnv(Repairs(), **given).get_sandbox_request(vf.State(info={"name": "add"}))  # type: ignore[arg-type]
+    assert request.model_dump(include={*given}) == given
+    seconds: list[Any] = []
+
+    class Timed(Repairs):
+        async def run_tests(self, state: Any, timeout: int = 900) -> str:
+            seconds.append(timeout)
+            return "3\n"
+
+    (tmp_path / "debug.sh").write_text("echo from a file")
+    script = {"debug_step": "script", "debug_script_path": str(tmp_path / "debug.sh")}
+    rows = [{"info": {"name": "sub", "bug": "a"}}]
+    env = vf.SWEDebugEnv(Timed(), rows, **script, test_timeout=7, timeout_seconds=77)  # type: ignore[arg-type]
+    state = await rolled_out(env, "never")
+    assert (state["debug_output"], seconds, env.timeout_seconds, state["info"]["name"]) == ("from a file\n", [7], 77, "sub")
     env = vf.SWEDebugEnv(Repairs(), debug_step="command", debug_command="sleep 60", debug_timeout=1, run_tests=False)
     state = await rolled_out(env, "never")
     assert state["debug_exit_code"] != 0

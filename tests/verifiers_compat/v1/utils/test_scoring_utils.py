@@ -136,3 +136,43 @@ def test_what_asks_for_the_other_stage_is_refused(func: Any, list_name: str, tex
         vf.build_signals(**{list_name: [func]})
     with pytest.raises(ValueError, match=text):
         (add_reward if list_name == "rewards" else add_advantage)([], func)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "told"),
+    [
+        ("ab", TypeError, "shared must return a list with one number for each of 2 states, got str"),
+        (b"ab", TypeError, "got bytes"),
+        (None, TypeError, "got NoneType"),
+        ({0: 1, 1: 2}, TypeError, "got dict"),
+        ([1.0], ConfigurationError, "shared must return one number for each of 2 states, got 1$"),
+        ([1.0] * 3, ConfigurationError, "got 3$"),
+        ([1.0, None], TypeError, "shared must return a number, got NoneType: None"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["rewards", "advantages"])
+async def test_what_is_no_number_for_each_of_a_group_is_refused(kind: str, values: Any, error: type[Exception], told: str) -> None:
+    def shared(tasks: Any, states: Any) -> Any:
+        return values
+
+    with pytest.raises(error, match=told):
+        await vf.score_group(vf.build_signals(**{kind: [shared]}), [{}, {}], [{}, {}])
+
+
+async def test_a_reward_of_no_weight_is_measured_only_and_each_stage_is_scored_alone() -> None:
+    signals = vf.build_signals(rewards=[{"fn": first, "weight": 0.0}, {"fn": shared, "weight": -2.0}])
+    assert await vf.score_rollout(signals, {}, {}) == {"metrics": {"first": 1.0}, "reward": 0.0}
+    assert await vf.score_group(signals, [{}, {}], [{}, {"trajectory": None}]) == [
+        {"metrics": {"shared": 1.0}, "reward": -2.0},
+        {"trajectory": None, "metrics": {"shared": 1.0}, "reward": -2.0},
+    ]
+    assert await vf.score_group(signals, [], []) == []
+
+
+def test_what_is_skipped_and_what_is_not() -> None:
+    kept = apply_scoring(vf.build_signals(rewards=[exact, first]), {"exact": {"skip": True}, "first": {"skip": False, "stage": "group"}})
+    assert [(signal.name, signal.stage, signal.weight) for signal in kept] == [("first", "group", 2.0)]
+    with pytest.raises(ConfigurationError, match="there is no such signal; there are: none"):
+        apply_scoring([], {"exact": {}})
+    with pytest.raises(ConfigurationError, match="size is a metric, which has no weight"):
+        apply_scoring(vf.build_signals(metrics=[size]), {"size": {"weight": 0.0}})
