@@ -10,6 +10,7 @@ import pytest
 import verifiers_compat.v1 as vf
 from tests.verifiers_compat.v1.configurations import Deeper, Level, Levels, Other
 from tests.verifiers_compat.v1.playing import add, harness, noting, sub
+from verifiers_compat.v1.participant import resolve_prompt
 from vfgym.errors import ConfigurationError
 
 
@@ -119,3 +120,37 @@ def test_a_system_prompt_may_be_a_file(tmp_path: Path) -> None:
         assert vf.Taskset([], system_prompt=given).system_prompt == [{"role": "system", "content": "bé\r\nkind\n"}]
     with pytest.raises(ConfigurationError, match="the system_prompt of Harness must be text"):
         vf.Harness(system_prompt=[{"role": "user", "content": "x"}])
+
+
+def test_what_is_added_is_counted_and_what_is_refused_is_not() -> None:
+    taskset = vf.Taskset([])
+    taskset.add_reward(noting([], "one"))
+    taskset.add_toolset({"named": vf.Toolset([add], metrics=[noting([], "of_tools")])})
+    names = [handler.name for handler in taskset.handlers]
+    assert (names, taskset.num_changes) == (["one", "of_tools"], 2)
+    for refused in (
+        lambda: taskset.add_metric(noting([], "one")),
+        lambda: taskset.add_reward(noting([], "of_tools")),
+        lambda: taskset.add_toolset({"named": [sub]}),
+        lambda: taskset.add_toolset(vf.Toolset([sub], rewards=[noting([], "one")])),
+    ):
+        with pytest.raises(ConfigurationError, match="two"):
+            refused()
+    assert ([handler.name for handler in taskset.handlers], taskset.num_changes) == (names, 2)
+    assert (taskset.toolsets, list(taskset.named_toolsets)) == ([], ["named"])
+
+
+def test_lists_of_code_come_before_those_of_the_configuration_and_one_function_is_a_list() -> None:
+    log: list[str] = []
+    given: Any = {"updates": noting(log, "code")}
+    taskset = vf.Taskset([], **given, config={"updates": [noting(log, name) for name in ("a", "b")]})
+    assert [handler.name for handler in taskset.handlers] == ["code", "a", "b"]
+
+
+def test_only_a_path_alone_is_a_file(tmp_path: Path) -> None:
+    for given in ({"path": "x", "role": "system"}, {}, "path", None, ""):
+        assert resolve_prompt(given) is given
+    (tmp_path / "empty").touch()
+    assert resolve_prompt({"path": tmp_path / "empty"}) == ""
+    with pytest.raises(FileNotFoundError):
+        resolve_prompt({"path": tmp_path / "nothing"})

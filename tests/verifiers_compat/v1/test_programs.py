@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -89,3 +90,83 @@ def test_a_task_adds_to_the_options() -> None:
             program.options_with({name: {"A": "2", "x": "2"}})
     with pytest.raises(ConfigurationError, match="env of a task's program must be a mapping, got list"):
         program.options_with({"env": ["A"]})
+
+
+@pytest.mark.parametrize(
+    ("form", "allowed"),
+    [
+        ({"base": True}, (None, "callable")),
+        ({"base": True, "sandbox": {}}, (None, "callable")),
+        ({"fn": lambda task, state: None}, (None, "callable")),
+        ({"command": "a"}, (None,)),
+        ({"command": "a", "sandbox": {}}, (None, "mcp", {"mcp": "setup"})),
+    ],
+)
+def test_each_form_reaches_tools_in_its_own_way(form: dict[str, Any], allowed: tuple[Any, ...]) -> None:
+    ways: list[Any] = [None, "callable", "mcp", {"mcp": "setup"}, {"callable": "x"}, {}, {"mcp": 1, "more": 2}, "other", ""]
+    for tools in ways:
+        if tools in allowed:
+            assert as_program({**form, "tools": tools}).tools == (None if tools == "callable" else tools)
+        else:
+            with pytest.raises(ConfigurationError, match=f"a program with {next(iter(form))} cannot have tools="):
+                as_program({**form, "tools": tools})
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "told"),
+    [
+        *(({"command": "a"}, {key: {"x": "task.y"}}, "needs a sandbox") for key in ("files", "dirs", "artifacts")),
+        ({"command": "a"}, {"setup": "x"}, "a program has 'setup', and it needs a sandbox: sandbox=True"),
+        ({"command": "a"}, {"bindings": {"x": 1}}, "a program has 'bindings', and this program has no use for that"),
+        ({"base": True}, {"args": "x"}, "no use for that"),
+        ({"fn": lambda task: None}, {"args": "x"}, "no use for that"),
+        ({"fn": lambda task: None}, {"env": {"A": "1"}}, "no use for that"),
+    ],
+)
+def test_an_option_without_use_is_refused_unless_it_is_empty(form: dict[str, Any], options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        as_program({**form, **options})
+    [(name, value)] = options.items()
+    for empty in (None, type(value)()):
+        assert as_program({**form, name: empty}).options[name] in ([], {})
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"command": " "}, "the command of a program is empty"),
+        ({"base": True, "fn": len, "command": "a"}, "got base and fn and command"),
+        ({"base": False, "fn": None}, "got none of them. Options alone need a sandbox"),
+        ({"command": "a", "sandbox": True, "artifacts": {"a": {"path": 3}}}, "the artifact 'a' of a program must have a path"),
+        (
+            {"command": "a", "sandbox": True, "artifacts": {"a": {"task": "x", "path": "y"}}},
+            "has no 'task'; it has format, key, optional, path",
+        ),
+        ({"command": "a", "sandbox": True, "artifacts": {"a": {"path": "y", "format": None}}}, "must be text or json, got None"),
+        (
+            {"fn": lambda a, b, task: None, "bindings": {"x.b": 1}},
+            "the program <lambda> asks for a; it can have state, task and what is bound",
+        ),
+    ],
+)
+def test_what_makes_no_program_is_told(value: Any, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        as_program(value)
+
+
+def test_what_is_read_from_elsewhere_is_not_looked_for_and_a_program_keeps_what_it_was_made_of() -> None:
+    """Artifacts and folders may be named by the task, and a changed mapping changes no program."""
+    artifacts: dict[str, Any] = {
+        **{root: {root: "x"} for root in ("task", "state", "runtime", "tools", "objects")},
+        **{"text": {"path": "a", "format": "text", "optional": True}, "json": {"path": "a", "format": "json", "key": ""}},
+    }
+    dirs: dict[str, Any] = {"/a": "task.folder", "/b": "/", "/c": lambda task: "x"}
+    args, command = ["x"], ["a"]
+    program = as_program({"command": command, "sandbox": True, "artifacts": artifacts, "dirs": dirs, "args": args})
+    before = dict(artifacts)
+    for given in (artifacts, dirs, args, command):
+        given.clear()
+    own = program.options_with({})
+    own["artifacts"].clear()
+    assert (program.options["artifacts"], [*program.options["dirs"]], program.options["args"]) == (before, ["/a", "/b", "/c"], ["x"])
+    assert program.command == ("a",)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.verifiers_compat.cli.packages.reports import names_of
-from verifiers_compat.cli.packages.check import Report, read_differences
+from verifiers_compat.cli.packages.check import Report, check_target, read_differences
 from verifiers_compat.cli.packages.needs import read_distributions
+from verifiers_compat.cli.packages.targets import open_target
 from verifiers_compat.cli.requirements import extra_requirements
 
 
@@ -92,3 +93,63 @@ def test_the_tables_of_the_pages_have_the_same_rows() -> None:
     rows = [tuple(line.strip("| ").split(" | ")) for page in pages for table in TABLE.findall(page) for line in table.splitlines()]
     assert len(rows) > 20
     assert sorted(rows) == sorted((row.verifiers, row.here) for row in read_differences())
+
+
+def test_a_name_that_is_needed_anywhere_is_not_optional_and_has_all_its_places(check: Callable[..., Report]) -> None:
+    optional = "import verifiers as vf\ntry:\n    vf.gone\n    vf.gone; vf.lost\nexcept AttributeError: ...\n"
+    report = check(optional)
+    assert [(each.name, each.places, each.is_optional) for each in report.absent] == [
+        ("verifiers.gone", ["word_count.py:3", "word_count.py:4"], True),
+        ("verifiers.lost", ["word_count.py:4"], True),
+    ]
+    assert report.is_complete
+    report = check(f"{optional}vf.lost\n")
+    assert [(each.name, each.places[-1], each.is_optional) for each in report.absent] == [
+        ("verifiers.gone", "word_count.py:4", True),
+        ("verifiers.lost", "word_count.py:6", False),
+    ]
+    assert not report.is_complete
+
+
+def test_what_is_used_twice_is_listed_once_and_an_empty_variable_is_not_set(
+    check: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMPTY", "")
+    report = check(
+        "import os, verifiers as vf\nos.getenv('EMPTY'), os.getenv('EMPTY')\nos.environ['EMPTY']\nvf.load_example_dataset()\n"
+        "vf.load_example_dataset('math'); vf.load_example_dataset('gsm8k')\nvf.Rubric; vf.Parser; vf.Rubric; vf.utils\n"
+    )
+    assert [each.model_dump() for each in report.variables] == [
+        {"name": "EMPTY", "places": ["word_count.py:2", "word_count.py:3"], "is_set": False}
+    ]
+    assert [each.model_dump() for each in report.datasets] == [
+        {"name": "gsm8k", "places": ["word_count.py:4", "word_count.py:5"]},
+        {"name": "math", "places": ["word_count.py:5"]},
+    ]
+    assert report.offered == ["verifiers.Parser", "verifiers.Rubric", "verifiers.load_example_dataset"]
+
+
+def test_private_methods_that_packages_rely_on_are_overridden_like_others(check: Callable[..., Report]) -> None:
+    names = ("_get_reward_func_names", "_get_reward_funcs", "_get_reward_weights")
+    methods = "".join(f"    def {name}(self): ...\n" for name in (*names, "__len__", "parse"))
+    report = check(f"import verifiers as vf\nclass Mine(vf.Rubric):\n{methods}class Both(vf.Parser, vf.Rubric): ...\n")
+    assert [(each.name, each.base, each.overrides) for each in report.subclasses] == [
+        ("word_count.Mine", "verifiers.Rubric", sorted(names)),
+        ("word_count.Both", "verifiers.Parser, verifiers.Rubric", []),
+    ]
+    assert report.absent == []
+
+
+@pytest.mark.parametrize(
+    ("files", "problems"),
+    [
+        ({}, ["no module 'a_b', and none with a function load_environment, is in the package"]),
+        ({"a_b.py": "x = 1"}, ["a_b.py has no function load_environment"]),
+        ({"a_b.py": "def load_environment(): ..."}, []),
+    ],
+)
+def test_a_package_that_cannot_be_loaded_says_why(write: Callable[..., Path], files: dict[str, str], problems: list[str]) -> None:
+    write("A-b", files)
+    with open_target("A-b", Path("environments")) as target:
+        report = check_target(target)
+    assert (report.package, report.problems, report.is_complete) == ("A-b", problems, not problems)

@@ -10,7 +10,8 @@ import pytest
 import verifiers_compat as vf
 from tests.agent_programs import LIBRARY, TALK, needs_sandbox
 from tests.verifiers_compat.models import evaluated, roles, rolled_out
-from verifiers_compat.envs.experimental.cli_agent_env import AgentError
+from verifiers_compat.envs.experimental import cli_agent_env
+from verifiers_compat.envs.experimental.cli_agent_env import AgentError, SandboxTimeouts
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError
 
@@ -118,3 +119,45 @@ async def test_hooks_say_what_a_sandbox_is_given() -> None:
         assert (spec.memory_mb, spec.disk_mb, spec.working_dir, spec.image, env.max_turns) == (memory, 4096, "/app", None, 7)
         variables = await env.build_env_vars(vf.State(interception_base_url="http://here/v1", model=""))
         assert variables == {"NAME": "me", "OPENAI_BASE_URL": "http://here/v1", "OPENAI_MODEL": "model"}
+
+
+def test_each_argument_is_kept_as_what_it_is() -> None:
+    """Those of the hosted service become attributes."""
+    arguments: dict[str, Any] = {
+        **{"interception_port": 1, "interception_url": None, "max_turns": 2, "poll_interval": 0.5, "docker_image": "debian:12"},
+        **{"start_command": "tail -f /dev/null", "cpu_cores": 3, "memory_gb": 4, "disk_size_gb": 6, "gpu_count": 0, "team_id": "t"},
+        **{"advanced_configs": {}, "timeouts": SandboxTimeouts(read_file=7), "keep_sandbox_for_scoring": True, "strict_image": False},
+    }
+    retries = {"max_retries": 8, "base_delay": 0.0, "backoff_factor": 9.0, "max_backoff_seconds": 10.0, "jitter": 11.0}
+    labels = ["a"]
+    env = vf.CliAgentEnv("agent", dataset=ROWS, backend="bwrap", labels=labels, environment_vars={"A": ""}, **arguments, **retries)
+    labels.append("b")
+    assert {name: getattr(env, name) for name in arguments} == arguments
+    assert {name: getattr(env.with_retry, name) for name in retries} == retries
+    assert (env.labels, env.backend, env.active_sandboxes, env.run_command) == (["a"], "bwrap", set(), "agent")
+    env.get_sandbox_resources(vf.State())["memory_gb"] = 0
+    assert env.get_sandbox_resources(vf.State()) == {
+        name: arguments[name] for name in ("cpu_cores", "memory_gb", "disk_size_gb", "gpu_count")
+    }
+
+
+@pytest.mark.parametrize(("own", "expected"), [("python:3.12", "python:3.12"), ("debian:12", "debian:12"), (None, "debian:12")])
+async def test_the_hook_says_which_image_a_rollout_has(own: str | None, expected: str) -> None:
+    class Imaged(vf.CliAgentEnv):
+        async def get_docker_image(self, state: vf.State) -> str:
+            return await super().get_docker_image(state) if own is None else own
+
+        async def get_sandbox_resources(self, state: vf.State) -> dict[str, Any]:  # type: ignore[override]
+            return {"disk_size_gb": 1}
+
+    asked: list[dict[str, Any]] = []
+
+    def spec_of(spec: Any, backend: Any, **given: Any) -> Any:
+        asked.append(given)
+        return spec
+
+    env = Imaged("agent", dataset=ROWS, backend="bwrap", docker_image="debian:12")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cli_agent_env, "spec_of_arguments", spec_of)
+        await env.get_sandbox_spec(vf.State(info={}))
+    assert asked == [{"strict_image": False, "disk_size_gb": 1, "docker_image": expected}]
