@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -87,3 +88,23 @@ def test_bars_are_off_for_a_while_and_a_users_choice_is_kept() -> None:
 def test_a_row_that_has_no_form_in_json_is_named() -> None:
     with pytest.raises(ConfigurationError, match="row 1 cannot be part of a Dataset"):
         vf.SingleTurnEnv(dataset=[{"question": "?"}, {"question": "?", "made": object()}]).get_dataset()
+
+
+def test_prompts_of_a_dataset_with_a_cache_are_those_of_its_environment(tmp_path: Path) -> None:
+    """Whatever another environment made of the same rows before."""
+    Dataset.from_list([{"question": "hi", "env_id": "x"}]).save_to_disk(tmp_path)
+    rows = datasets.load_from_disk(str(tmp_path))
+    made: list[dict[str, Any]] = [{}, {"system_prompt": "Yours."}, {"few_shot": [SHOT]}, {"system_prompt": "Yours.", "few_shot": [SHOT]}]
+    for _ in range(2):
+        shown = [vf.SingleTurnEnv(dataset=rows, **given).get_dataset()[0]["prompt"] for given in made]
+        assert shown == [[ASKED], [YOURS, ASKED], [SHOT, ASKED], [YOURS, SHOT, ASKED]]
+    env = vf.SingleTurnEnv(dataset=rows)
+    for prompt, expected in (("Yours.", [YOURS, ASKED]), (None, [ASKED])):
+        env.set_system_prompt(prompt)
+        assert env.get_dataset()[0] == {"question": "hi", "prompt": expected, "example_id": 0}
+
+
+def test_options_of_the_environment_are_those_of_the_map(tmp_path: Path) -> None:
+    rows = Dataset.from_list([{"question": "hi"}])
+    vf.SingleTurnEnv(dataset=rows, map_kwargs={"cache_file_name": str(tmp_path / "own.arrow")}).get_dataset()
+    assert (tmp_path / "own.arrow").exists()

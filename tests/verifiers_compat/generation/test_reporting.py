@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +72,44 @@ def test_means_may_be_asked_for_from_the_beginning_again() -> None:
     means, rows = RunningMeans(), [{"reward": reward, "error": None, "metrics": {"a": reward}} for reward in (1.0, 0.0, 0.0, 1.0)]
     for count, mean in ((4, 0.5), (4, 0.5), (1, 1.0), (2, 0.5), (0, 0.0), (3, 1 / 3)):
         assert means.compute(rows, count)["avg_reward"] == pytest.approx(mean)  # type: ignore[arg-type]
+
+
+def test_metadata_that_are_read_later_are_those_of_their_time() -> None:
+    kept: list[Mapping[str, Any]] = []
+    four().evaluate_sync(Model(), "m", max_concurrent=1, on_progress=[lambda outputs, new, metadata: kept.append(metadata)] * 2)
+    assert [metadata["avg_reward"] for metadata in reversed(kept[::2])] == [0.25, pytest.approx(1 / 3), 0.5, 0.0]
+    whole = dict(kept[2])
+    assert (whole["avg_reward"], whole["avg_metrics"], whole["avg_error"], len(kept[2])) == (
+        0.5,
+        {"right": 0.5, "num_turns": 1.0},
+        0.0,
+        len(whole),
+    )
+    assert "avg_error" in kept[2]
+    assert "nothing" not in kept[2]
+    with pytest.raises(KeyError):
+        kept[2]["nothing"]
+
+
+def test_what_is_no_exception_of_a_callback_ends_the_run() -> None:
+    def interrupted(*told: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        four().evaluate_sync(Model(), "m", on_progress=interrupted)
+
+
+def test_a_run_of_which_nothing_is_left_is_reported_as_one_that_is_done(tmp_path: Path) -> None:
+    told: list[Any] = []
+    for _ in range(2):
+        client = Model()
+        given = {
+            "on_start": lambda *start: told.append("start"),
+            "on_log": told.append,
+            "on_progress": lambda *progress: told.append("more"),
+        }
+        four().evaluate_sync(client, "m", results_path=tmp_path, save_results=True, **given)
+        told.append(client.calls)
+    logged = [each for each in told if isinstance(each, str) and each.startswith("resuming")]
+    assert logged == [f"resuming {tmp_path}: 4 of 4 rollouts are done"]
+    assert [each for each in told if each in ("start", "more", 0, 4)] == ["start", *["more"] * 4, 4, 0]

@@ -86,9 +86,56 @@ def test_a_registry_that_cannot_be_used_is_empty_with_a_warning(workspace: Path,
             "must serve one model; got m, n",
         ),
         ("endpoint = 3", "must be a table"),
+        ("[[endpoint]]\nendpoint_id = ''", r"endpoint number 1 needs an endpoint_id \(text\), got ''"),
+        ('[[endpoint]]\nendpoint_id = "x"\n[[endpoints]]\nendpoint_id = 3', r"endpoint number 2 needs an endpoint_id \(text\), got 3"),
+        ("model = 'm'", r"expected tables \[\[endpoint\]\], got 'model'"),
     ],
 )
 def test_a_wrong_registry_is_refused(workspace: Path, text: str, message: str) -> None:
     (workspace / "endpoints.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=message):
         read_endpoints("endpoints.toml")
+
+
+ROW = 'endpoint_id = "{0}"\nmodel = "m"\nurl = "{1}"\nkey = "K"\n'
+
+
+def test_tables_may_have_either_name_and_one_may_stand_alone(workspace: Path) -> None:
+    (workspace / "endpoints.toml").write_text(f"[endpoints]\n{ROW.format('a', 'u')}[[endpoint]]\n{ROW.format('a', 'v')}")
+    assert read_endpoints("endpoints.toml") == {"a": [{"model": "m", "url": url, "key": "K"} for url in "vu"]}
+    (workspace / "endpoints.toml").write_text("")
+    assert read_endpoints("endpoints.toml") == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", "the endpoint registry endpoints.py cannot be read: ZeroDivisionError: division by zero"),
+        ("", "endpoints.py: expected a dict ENDPOINTS, got NoneType"),
+        ("ENDPOINTS = []", "expected a dict ENDPOINTS, got list"),
+        ("ENDPOINTS = {'x': [{}, 'sk-secret']}", r"an endpoint must be a table with its fields .*, got str$"),
+    ],
+)
+def test_a_wrong_python_file_is_refused(workspace: Path, code: str, message: str) -> None:
+    (workspace / "endpoints.py").write_text(code)
+    with pytest.raises(ConfigurationError, match=message):
+        read_endpoints("endpoints.py")
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "found"),
+    [
+        (("endpoints.toml", "endpoints.py"), ".", "endpoints.toml"),
+        (("endpoints.py",), ".", "endpoints.py"),
+        (("mine.toml", "mine.py"), "mine.py", "mine.py"),
+        (("mine.toml",), "mine.py", "mine.toml"),
+        (("mine.py",), "mine.toml", "mine.py"),
+        (("mine.toml",), "mine", None),
+        (("mine.txt",), "mine.txt", "mine.txt"),
+        ((), ".", None),
+    ],
+)
+def test_where_a_registry_is_looked_for(there: tuple[str, ...], asked: str, found: str | None, tmp_path: Path) -> None:
+    for name in there:
+        (tmp_path / name).touch()
+    assert resolve_endpoints_file(tmp_path / asked) == (None if found is None else tmp_path / found)

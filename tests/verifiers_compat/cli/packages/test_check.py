@@ -103,6 +103,8 @@ def test_a_name_that_is_needed_anywhere_is_not_optional_and_has_all_its_places(c
         ("verifiers.lost", ["word_count.py:4"], True),
     ]
     assert report.is_complete
+    first = check(f"import verifiers as vf\nvf.lost\n{optional}")
+    assert {each.name: each.is_optional for each in first.absent} == {"verifiers.lost": False, "verifiers.gone": True}
     report = check(f"{optional}vf.lost\n")
     assert [(each.name, each.places[-1], each.is_optional) for each in report.absent] == [
         ("verifiers.gone", "word_count.py:4", True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,3 +45,14 @@ def test_a_directory_is_not_a_library(workspace: Path, monkeypatch: pytest.Monke
     assert not is_installed("agents")
     assert not is_installed("no_such_module")
     assert is_installed("numpy")
+    monkeypatch.setitem(sys.modules, "made_by_hand", types.ModuleType("made_by_hand"))
+    assert is_installed("made_by_hand")
+
+
+def test_places_are_named_once_and_what_can_be_done_without_is_no_need(check: Callable[..., Report]) -> None:
+    optional = "try:\n    import right_pad\nexcept ImportError: ...\n"
+    code = f"import left_pad, left_pad.deep\nimport vfgym, verifiers_compat, word_count, os.path\n{optional}from left_pad import x\n"
+    report = check(code, ["left-pad"])
+    assert [(each.module, each.status, each.places) for each in report.imports] == [
+        ("left_pad", "required", ["word_count.py:1", "word_count.py:6"])
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -46,7 +47,12 @@ def test_a_package_is_read_in_each_form(write: Callable[..., Path], workspace: P
         ("two.tar.gz", "must hold one directory, and holds 2 entries"),
         ("./nowhere/at/all", "there is no directory ./nowhere/at/all"),
         ("./empty", "is not a project: it has no pyproject.toml"),
-        ("owner/word-count", "hosted hub"),
+        ("owner/word-count", "'owner/word-count' is on the hosted hub"),
+        ("word-count@1.0", "'word-count@1.0' is on the hosted hub"),
+        ("no.whl", "there is no wheel no.whl"),
+        ("one.tar.gz", "must hold one directory, and holds 1 entries"),
+        ("out.tar.gz", "cannot be read as an sdist"),
+        ("no-such", "there is no environment 'no-such' in environments: no directory no_such; there are none"),
     ],
 )
 def test_what_is_not_a_package_is_refused(workspace: Path, name: str, problem: str) -> None:
@@ -56,6 +62,10 @@ def test_what_is_not_a_package_is_refused(workspace: Path, name: str, problem: s
     with tarfile.open("two.tar.gz", "w:gz") as archive:
         archive.add("bad.whl")
         archive.add("bad.tar.gz")
+    with tarfile.open("one.tar.gz", "w:gz") as archive:
+        archive.add("bad.whl")
+    with tarfile.open("out.tar.gz", "w:gz") as archive:
+        archive.add("bad.whl", "../../out")
     with pytest.raises(ConfigurationError, match=problem), open_target(name, Path("environments")) as target:
         check_target(target)
 
@@ -72,3 +82,35 @@ def test_extras_follow_in_brackets(given: str, extras: tuple[str, ...], write: C
         with open_target(f"{name}{given}", Path("environments")) as target:
             assert (target.extras, target.is_editable) == (extras, is_editable)
             assert (target.root / "word_count.py").is_file()
+
+
+def test_the_environments_that_there_are_are_named(write: Callable[..., Path]) -> None:
+    for name in ("second", "the-first"):
+        write(name, {})
+    Path("environments/no_project").mkdir()
+    with pytest.raises(ConfigurationError, match=r"no directory other; there are second, the_first$"):
+        with_target("other")
+    Path("environments/other").touch()
+    with pytest.raises(ConfigurationError, match="no directory other"):
+        with_target("other")
+
+
+def with_target(name: str) -> Path:
+    """Return where a package is, after the context."""
+    with open_target(name, Path("environments")) as target:
+        return target.path
+
+
+@pytest.mark.parametrize("error", [None, KeyError, KeyboardInterrupt])
+def test_what_was_unpacked_goes_away_however_it_ends(error: type[BaseException] | None, write: Callable[..., Path]) -> None:
+    folder = write("word-count", {"word_count.py": LOADER})
+    with tarfile.open("w-1.tar.gz", "w:gz") as sdist:
+        sdist.add(folder, "w-1")
+    unpacked: list[Path] = []
+    with pytest.raises(error) if error else contextlib.nullcontext(), open_target("w-1.tar.gz", Path("environments")) as target:
+        unpacked.append(target.path)
+        assert target.path.is_dir()
+        if error:
+            raise error
+    assert not unpacked[0].parent.exists()
+    assert folder.is_dir()
