@@ -63,7 +63,8 @@ def find_function(reference: Any, sandbox: SandboxConfig) -> SandboxedFunction:
     root = reference.partition(":")[0].partition(".")[0]
     module = sys.modules[root]
     is_package = hasattr(module, "__path__")
-    folder = Path(module.__file__).resolve().parent if module.__file__ else None
+    file = getattr(module, "__file__", None)  # which modules that are built in do not have
+    folder = None if file is None else Path(file).resolve().parent
     if folder is None or not (folder / "pyproject.toml").is_file():
         where = "in its folder" if is_package else "beside its file"
         raise ConfigurationError(f"{root!r} is not a local package that can be copied into a sandbox: there is no pyproject.toml {where}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import zipfile
 from pathlib import Path
 
@@ -117,3 +118,27 @@ def test_projects_that_cannot_be_understood_are_refused(workspace: Path, text: s
     folder = workspace if text is None else project(workspace / "p", text)
     with pytest.raises(ConfigurationError, match=message):
         requirements_of(folder)
+
+
+def test_what_is_required_twice_is_kept_once_and_every_extra_is_chosen(workspace: Path) -> None:
+    folder = project(
+        workspace / "p",
+        '[project]\nname = "P.q"\ndynamic = ["version"]\ndependencies = ["a", "a", "Verifiers[x]", "verifiers[y,x]", "vfgym"]\n'
+        '[project.optional-dependencies]\n"One_Two" = ["b; extra == \'one-two\'"]\nthree = ["c", "a"]\nfour = ["d"]\n',
+    )
+    found = requirements_of(folder, (extra for extra in ("one.two", "three")))
+    assert (found.name, found.install) == ("P.q", ("a", "b", "c"))
+    assert (found.replaced, found.unknown_extras) == (("Verifiers[x]", "verifiers[x,y]"), ("x", "y"))
+    assert requirements_of(folder).install == ("a",)
+
+
+@pytest.mark.parametrize("text", ["a; nothing == '1'", "a b", "; python_version < '3'"])
+def test_a_requirement_that_cannot_be_understood_is_named(text: str, workspace: Path) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"requires {text!r}, which cannot be understood: ")):
+        requirements_of(requiring(workspace / "p", text))
+
+
+def test_what_is_no_wheel_is_refused(workspace: Path) -> None:
+    (workspace / "bad.whl").write_text("x")
+    with pytest.raises(ConfigurationError, match=r"bad\.whl cannot be read as a wheel"):
+        requirements_of(workspace / "bad.whl")

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -119,3 +120,32 @@ def test_what_has_not_begun_is_given_up_at_the_end(waits: bool, caplog: pytest.L
     goes_on.set()
     assert "the executor 'broken' could not be shut down" in caplog.text
     assert thread_utils._executors == {}
+
+
+def test_an_attribute_that_is_none_is_made_once_too() -> None:
+    made: list[tuple[Any, ...]] = []
+
+    def make(*args: Any, **kwargs: Any) -> None:
+        made.append((args, kwargs))
+
+    for _ in range(2):
+        assert thread_utils.get_or_create_thread_attr("nothing", make, 0, more="") is None
+    assert made == [((0,), {"more": ""})]
+    del thread_utils.get_thread_local_storage().nothing
+
+
+@pytest.mark.usefixtures("_no_executors")
+def test_executors_of_processes_are_scaled_and_one_that_fails_to_be_registered_is_not() -> None:
+    processes = concurrent.futures.ProcessPoolExecutor(max_workers=1)
+    thread_utils.register_executor("processes", processes)
+    thread_utils.scale_executors(1)
+    thread_utils.scale_executors(5)
+    with pytest.raises(ValueError, match="concurrency must be at least 1, got -1"):
+        thread_utils.scale_executors(-1)
+    late = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+    thread_utils.register_executor("late", late)
+    assert (processes._max_workers, late._max_workers) == (5, 5)
+    with pytest.raises(ValueError, match="only a ThreadPoolExecutor or a ProcessPoolExecutor can be scaled, got object"):
+        thread_utils.register_executor("late", object())  # type: ignore[arg-type]
+    thread_utils.scale_executors(6)
+    assert late._max_workers == 6

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,8 @@ import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import Recording
 from tests.verifiers_compat.v1.playing import OFFLINE, add
+from verifiers_compat.v1.sandboxed_functions import SandboxedFunction, find_function
+from vfgym.errors import ConfigurationError
 
 PACKAGE = """
 import json, os, urllib.request
@@ -97,6 +101,34 @@ async def test_what_a_sandboxed_function_leaves_as_it_was_stays_as_it_is_here(tm
     state = await harness.run({"prompt": "go"})
     assert (state["error"], state["own"], len(state["trajectory"])) == (None, 2, 1)
     assert state["completion"] == [{"role": "assistant", "content": "four"}]
+
+
+@pytest.mark.parametrize("reference", ["json", ":dumps", "json:", "", 3, None, print])
+def test_only_a_module_and_a_name_can_be_found_in_a_sandbox(reference: object) -> None:
+    with pytest.raises(ConfigurationError, match="a function that runs in a sandbox must be 'module:name', got"):
+        find_function(reference, vf.SandboxConfig())
+
+
+@pytest.mark.parametrize("given", [{"packages": ["rich"]}, {"backend": "container"}])
+def test_a_sandbox_with_packages_of_its_own_has_not_those_of_here(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="leave out packages and backend='container'"):
+        find_function("json:dumps", vf.SandboxConfig(**given))
+
+
+@pytest.mark.parametrize(("module", "where"), [("json", "in its folder"), ("shlex", "beside its file"), ("sys", "beside its file")])
+def test_a_function_of_no_local_package_is_refused(module: str, where: str) -> None:
+    name = {"json": "dumps", "shlex": "split", "sys": "exit"}[module]
+    with pytest.raises(ConfigurationError, match=f"'{module}' is not a local package .*: there is no pyproject.toml {where}"):
+        find_function(f"{module}:{name}", vf.SandboxConfig())
+
+
+@pytest.mark.parametrize(("prefix", "expected"), [("/venv", {"python": "/venv"}), ("/usr", {})])
+def test_what_is_installed_here_is_that_of_a_virtual_environment(
+    prefix: str, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    assert SandboxedFunction("a:b", Path(), "").spec_fields() == expected
 
 
 pytestmark = needs_sandbox

@@ -16,6 +16,7 @@ import verifiers_compat as vf
 from tests.openenv_servers import GYM_ACTION, StandIn, serving
 from tests.verifiers_compat.models import Model, calling, rolled_out
 from tests.verifiers_compat.test_two_faces import comparable
+from verifiers_compat.envs.integrations import openenv_env
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import ScriptedClient
 
@@ -132,3 +133,26 @@ def test_arguments_that_do_not_fit(server: StandIn, arguments: dict[str, Any], w
         vf.OpenEnvEnv(**{"url": server.url, "prompt_renderer": render, **arguments})
     with pytest.raises(UnknownArgument, match="its tasks are seeds"):
         vf.OpenEnvEnv(url=server.url, prompt_renderer=render, dataset=[])
+
+
+def test_a_seed_stands_in_the_info_or_the_answer_of_a_row(server: StandIn) -> None:
+    env = vf.OpenEnvEnv(url=server.url, prompt_renderer=render, seed=4)
+    rows: list[Any] = [{"info": {"seed": 0}, "answer": "3"}, {"info": '{"seed": 0}'}, {"info": {"a": 1}, "answer": "0"}, {"answer": "3"}]
+    assert [env.seed_of(row) for row in rows] == [0, 0, 0, 3]
+    assert env.row_of(0) == {"prompt": [], "info": {"seed": 0}, "seed": 0}
+
+
+def test_each_argument_arrives_at_the_servers_of_a_project(server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contract that is named wins over the project's."""
+    (tmp_path / ".build.json").write_text(json.dumps({"image": "i", "port": 1, "start_command": "c", "contract": "mcp"}))
+    asked: list[Any] = []
+
+    def servers_of(project: Any, backend: Any, **timeouts: float) -> str:
+        asked.append((project.image, backend, timeouts))
+        return server.url
+
+    monkeypatch.setattr(openenv_env, "servers_of", servers_of)
+    timeouts = {"start_timeout": 7.0, "request_timeout": 8.0}
+    env = vf.OpenEnvEnv(tmp_path, 3, 2, 1, render, 6, contract="gym", backend="unsafe", **timeouts)  # type: ignore[arg-type]
+    assert (asked, env.contract, env.max_turns) == ([("i", "unsafe", timeouts)], "gym", 6)
+    assert [row["info"]["seed"] for row in env.get_eval_dataset()] == [4, 5]
