@@ -89,6 +89,10 @@ def test_metadata_that_are_read_later_are_those_of_their_time() -> None:
     assert "nothing" not in kept[2]
     with pytest.raises(KeyError):
         kept[2]["nothing"]
+    kept.clear()
+    given: dict[str, Any] = {"num_examples": 2, "rollouts_per_example": 2, "max_concurrent": 1}
+    four().evaluate_sync(Model(), "m", **given, on_progress=lambda outputs, new, metadata: kept.append(metadata))
+    assert [metadata["pass_at_k"]["1"] for metadata in kept] == [0.0, 0.5]
 
 
 def test_what_is_no_exception_of_a_callback_ends_the_run() -> None:

@@ -131,7 +131,10 @@ TOKEN = "ghp_0123456789abcdef"
         ({"local_checkout": "/no/such/folder"}, "local_checkout must be a folder"),
         ({"skills": "/no/such/folder"}, "skills must be a folder"),
         ({"summarize_at_tokens": (5, 2)}, "summarize_at_tokens must be"),
-        ({"summarize_at_tokens": 0}, "summarize_at_tokens must be"),
+        *(
+            ({"summarize_at_tokens": tokens}, "summarize_at_tokens must be")
+            for tokens in (0, -1, True, 1.5, "5", (0, 5), (1, 2, 3), (1,), ())
+        ),
         ({"rlm_tools": "bash"}, "rlm_tools must be a list"),
         ({"rlm_ref": "--upload-pack=x"}, "a ref must be"),
         ({"rlm_repo_url": "http://example.org/a.git", "gh_token": TOKEN}, "over HTTPS only"),
@@ -141,6 +144,49 @@ TOKEN = "ghp_0123456789abcdef"
 def test_what_does_not_fit_is_refused_at_construction(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         vf.RLM(**arguments)
+
+
+def test_options_arrive_and_variables_of_its_own_win() -> None:
+    told = {"rlm_max_turns": 0, "rlm_exec_timeout": 1, "rlm_max_depth": 2, "rlm_tools": [], "rlm_env": {"RLM_MAX_TURNS": "9", "X": ""}}
+    program = vf.RLM(workdir="/w", instruction_path="/i", **told).program  # type: ignore[arg-type]
+    own = program.options_with({})
+    env = {name: value for name, value in own["env"].items() if name != "RLM_MODEL"}
+    assert env == {"RLM_MAX_TURNS": "9", "RLM_EXEC_TIMEOUT": "1", "RLM_MAX_DEPTH": "2", "RLM_TOOLS": "", "X": ""}
+    assert (program.sandbox.workdir, {*own["files"]}, own["dirs"]) == ("/w", {"/i", "/rlm/append_to_system_prompt.txt"}, {})
+    assert '"$(cat /i)"' in program.command[2]
+    usual = vf.RLM().program.options_with({})["env"]
+    assert (usual["RLM_MAX_DEPTH"], usual.keys() & {"RLM_TOOLS", "RLM_SUMMARIZE_AT_TOKENS"}) == ("0", set())
+
+
+def test_a_limit_is_drawn_once_for_each_rollout() -> None:
+    draw = vf.RLM(summarize_at_tokens=(1, 10**9)).program.options_with({})["env"]["RLM_SUMMARIZE_AT_TOKENS"]
+    states = [vf.State(), vf.State()]
+    drawn = [draw(state) for state in states]
+    assert drawn == [str(state["rlm_summarize_at_tokens"]) for state in states] == [draw(state) for state in states]
+    assert drawn[0] != drawn[1]
+    exactly = vf.RLM(summarize_at_tokens=7).program.options_with({})["env"]["RLM_SUMMARIZE_AT_TOKENS"]
+    assert exactly(vf.State()) == "7"
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, [True, True, True]),
+        ({"rlm_max_depth": 1}, [True, False, True]),
+        ({"rlm_max_depth": 1, "include_sub_rlm_trajectories": True}, [True, True, True]),
+        ({"rlm_max_depth": 1, "rlm_env": {"RLM_MAX_DEPTH": 0}}, [True, True, True]),
+        ({"rlm_env": {"RLM_MAX_DEPTH": "1"}}, [True, False, True]),
+    ],
+)
+def test_turns_of_the_root_begin_with_the_task(options: dict[str, Any], kept: list[bool]) -> None:
+    """The system prompt before it, and what follows it, may be any."""
+    harness, state = vf.RLM(**options), vf.State()
+    prompts = [
+        [{"role": "system", "content": "x"}, {"role": "user", "content": [{"type": "text", "text": "go"}]}],
+        [{"role": "system", "content": "x"}],
+        [{"role": "user", "content": "go"}, {"role": "user", "content": "on"}],
+    ]
+    assert [harness.keep_trajectory_step({"prompt": prompt}, state) for prompt in prompts] == kept
 
 
 pytestmark = needs_sandbox
