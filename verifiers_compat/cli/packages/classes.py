@@ -144,7 +144,8 @@ def _written_by(node: ast.ClassDef, functions: list[ast.FunctionDef | ast.AsyncF
     """Yield the names that a class has without being methods."""
     for each in node.body:
         if isinstance(each, ast.Assign):
-            yield from (target.id for target in each.targets if isinstance(target, ast.Name))
+            names = (part for target in each.targets for part in ast.walk(target) if isinstance(part, ast.Name))
+            yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
         elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             yield each.target.id
         elif isinstance(each, ast.ClassDef):

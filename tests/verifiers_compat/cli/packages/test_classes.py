@@ -73,3 +73,36 @@ def test_all_that_a_class_is_made_of() -> None:
 )
 def test_classes_that_are_more_than_their_text_says(text: str) -> None:
     assert not read(text).is_plain
+
+
+@pytest.mark.parametrize(
+    ("body", "attributes"),
+    [
+        ("a, (b, *c) = 1, (2, 3)", {"a", "b", "c"}),
+        ("a[b], c.d = 1, 2", set()),
+        ("a = other = 1; b: int", {"a", "other", "b"}),
+        ("def f(self): self.a, self.b = 1, 2; self.c += 1; self.d: int = 1; self.e.f = 1", {"a", "b", "c", "d"}),
+        ("def f(self):\n        for self.a in x:\n            with y as self.b: ...", {"a", "b"}),
+        ("def f(self, /, other): other.a = 1; self.b = other.c", {"b"}),
+        ("def f(): self.a = 1", set()),
+        ("async def f(*args): self.a = 1", set()),
+        ("...", set()),
+    ],
+)
+def test_what_a_class_gives_itself(body: str, attributes: set[str]) -> None:
+    assert read(f"class A:\n    {body}\n").attributes == attributes
+
+
+def test_what_a_class_can_do_without_is_optional_and_its_calls_have_their_places() -> None:
+    own = read(
+        "class A(Base):\n    def f(self):\n        try:\n            self.gone(a=1, **b)\n            super().lost()\n"
+        "        except AttributeError: ...\n        self.needed(); super().f; self.inner.asked(); other.asked()\n"
+        "    @classmethod\n    def g(cls): cls.made()\n    def h(): self.nothing()\n"
+    )
+    assert [(use.path, use.place, use.is_optional, use.keywords) for use in own.asked] == [
+        *[("gone", "pack/mod.py:4", True, ("a",)), ("needed", "pack/mod.py:7", False, ()), ("made", "pack/mod.py:9", False, ())]
+    ]
+    assert [(use.path, use.place, use.is_optional) for use in own.inherited] == [
+        ("lost", "pack/mod.py:5", True),
+        ("f", "pack/mod.py:7", False),
+    ]
