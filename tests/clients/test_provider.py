@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
 import pickle
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import openai
@@ -14,10 +17,13 @@ from tests.clients.canned_server import CannedServer
 from vfgym.clients import ClientConfig, ClientType, resolve_client
 from vfgym.clients.asking import count_sending
 from vfgym.clients.faults import ASKED_BY_PROGRAM
+from vfgym.clients.provider import ProviderClient
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
-from vfgym.errors import ConfigurationError, ModelError
-from vfgym.messages import UserMessage
+from vfgym.errors import ConfigurationError, EmptyModelResponseError, Error, InfraError, ModelError, OverlongPromptError
+from vfgym.messages import Response, ResponseMessage, UserMessage
 from vfgym.model_server import ModelServer
+from vfgym.output.redaction import Secret, redact
+from vfgym.tools import Tool
 
 KINDS = [kind for kind in get_args(ClientType) if kind != "renderer"]  # it asks a route of its own: see test_renderer.py
 
@@ -151,3 +157,202 @@ async def test_what_a_program_asks_for_in_vain_ends_only_its_rollout(status: int
     with pytest.raises(openai.APIStatusError):
         await client.get_response(HELLO, "m", state={ASKED_BY_PROGRAM: False})
     await client.close()
+
+
+# What is asked, and what becomes of the answer
+
+
+class Plain(ProviderClient[Any, Any, Any, Any]):
+    """Asks nobody: `answer` is what comes back, or is raised."""
+
+    answer: Any = "Oslo."
+    model = "m"
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__(config or ClientConfig(api_base_url="http://user:sesame@a.example/v1", api_key="k"))
+        self.asked: list[Any] = []
+
+    def setup_client(self, config: Any) -> Any:
+        return SimpleNamespace(api_key=config.api_key, is_closed=False)
+
+    async def to_native_prompt(self, messages: Any) -> Any:
+        return [message["content"] for message in messages], {"first": 1, "second": 1}
+
+    async def to_native_tool(self, tool: Any) -> Any:
+        return tool.name
+
+    async def get_native_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> Any:
+        self.asked.append((prompt, model, sampling_args, tools, kwargs))
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    async def raise_from_native_response(self, response: Any) -> None:
+        if not response:
+            raise EmptyModelResponseError("nothing")
+
+    async def from_native_response(self, response: Any) -> Response:
+        return Response(
+            response, 0, response, None, ResponseMessage(response, reasoning_content=response, finish_reason="stop", is_truncated=False)
+        )
+
+
+TOOLS = [Tool(name=name, description="", parameters={"type": "object", "properties": {}}) for name in ("f", "g")]
+
+
+@pytest.mark.parametrize(("tools", "native"), [(None, None), ([], None), (TOOLS[:1], ["f"]), (TOOLS, ["f", "g"])])
+async def test_all_that_is_asked_arrives(tools: Any, native: Any) -> None:
+    client = Plain()
+    await client.get_response(HELLO, "m", None, tools)
+    await client.get_response(
+        [*HELLO, UserMessage("!")], "n", {"seed": 0, "extra_headers": None}, tools, state={}, second=2, extra_headers={}
+    )
+    assert client.asked == [
+        (["hello"], "m", {}, native, {"first": 1, "second": 1}),
+        (["hello", "!"], "n", {"seed": 0, "extra_headers": None}, native, {"first": 1, "second": 2, "state": {}}),
+    ]
+    assert await client.to_native_tools([]) == []
+
+
+@pytest.mark.parametrize(
+    ("sampling_args", "options", "lost"),
+    [
+        ({"extra_headers": {"X-A": "***", "X-B": "b"}}, {}, "X-A"),
+        ({"extra_query": {"q": "***"}, "extra_headers": {"X-A": "***"}}, {}, "X-A, q"),
+        ({}, {"extra_headers": {"X-C": "***"}}, "X-C"),
+        ({"extra_headers": {"X-A": "***"}}, {"extra_headers": {"X-A": "a"}}, None),
+        ({"extra_headers": {}, "extra_query": None}, {}, None),
+    ],
+)
+async def test_what_stands_for_a_secret_is_not_sent(sampling_args: Any, options: Any, lost: str | None) -> None:
+    client = Plain()
+    message = f"the sampling arguments are without the values of {lost}: pickles hold none. Give them again"
+    with contextlib.nullcontext() if lost is None else pytest.raises(ConfigurationError, match=f"^{message}$"):
+        await client.get_response(HELLO, "m", sampling_args, **options)
+    assert len(client.asked) == (lost is None)
+
+
+class Told(Exception):
+    """An error of an SDK."""
+
+    def __init__(self, status_code: Any = None, body: Any = None, *, headers: Any = None) -> None:
+        super().__init__("told")
+        self.status_code, self.body = status_code, body
+        if headers is not None:
+            self.response = SimpleNamespace(headers=headers)
+
+
+NO_ANSWER = "the provider at http://***@a.example/v1 gave no usable answer: Told: told"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text", "is_outage"),
+    [
+        (Told(400), ModelError, NO_ANSWER, False),
+        (Told(429), ModelError, NO_ANSWER, True),
+        (Told(500, ""), ModelError, NO_ANSWER, True),
+        (Told(502, "<html>"), ModelError, f"{NO_ANSWER} '<html>'", True),
+        (Told(502, "x" * 300), ModelError, f"{NO_ANSWER} '{'x' * 199}", True),
+        (Told(400, {"a": "b"}), ModelError, NO_ANSWER, False),
+        (Told(None), ModelError, NO_ANSWER, True),
+        (Told(400, {"code": "context_length_exceeded"}), OverlongPromptError, "the prompt is longer than the context of m: told", False),
+    ],
+)
+async def test_an_error_becomes_one_of_the_library(error: Exception, kind: type[Error], text: str, is_outage: bool) -> None:
+    client = Plain()
+    client.answer = error
+    with pytest.raises(kind) as caught:
+        await client.get_response(HELLO, "m")
+    assert (type(caught.value), str(caught.value), caught.value.__cause__) == (kind, text, error)
+    assert (caught.value.failure_cause == "infrastructure") is is_outage
+
+
+async def test_an_error_of_the_library_is_raised_as_it_is_also_where_an_sdk_made_another_of_it() -> None:
+    client = Plain()
+    own, cause = InfraError("own"), OSError("cause")
+    own.__cause__ = cause
+    between = RuntimeError("between")
+    between.__cause__ = own
+    wrapped = ConnectionError("sdk")
+    wrapped.__cause__ = between
+    for error in (own, wrapped):
+        client.answer = error
+        with pytest.raises(InfraError) as caught:
+            await client.get_response(HELLO, "m")
+        assert caught.value is own
+        assert own.__cause__ is cause
+    client.answer = ""
+    with pytest.raises(EmptyModelResponseError, match="nothing"):
+        await client.get_response(HELLO, "m")
+    for ends in (asyncio.CancelledError("stop"), KeyboardInterrupt("stop")):
+        client.answer = ends
+        with pytest.raises(type(ends)) as interrupted:
+            await client.get_response(HELLO, "m")
+        assert interrupted.value is ends
+
+
+async def test_keys_are_taken_out_of_all_of_an_answer() -> None:
+    Secret("key-0123456789abcdef")
+    client = Plain()
+    client.answer = "it is key-0123456789abcdef"
+    response = await client.get_response(HELLO, "m")
+    message = response.message
+    assert {response.id, response.model, message.content, message.reasoning_content} == {"it is ***"}
+    assert (type(message), message.finish_reason, message.is_truncated) == (ResponseMessage, "stop", False)
+
+
+async def test_a_client_is_closed_once_and_is_made_again_where_it_was_made_of_a_configuration() -> None:
+    closed: list[Any] = []
+
+    class Sdk(SimpleNamespace):
+        async def close(self) -> None:
+            closed.append(self)
+
+    made = Plain()
+    await made.close()
+    assert closed == []
+    made.setup_client = lambda config: Sdk(number=len(closed))  # type: ignore[method-assign]
+    first = made.client
+    for _ in range(2):
+        await made.close()
+    assert closed == [first]
+    assert made.client is not first
+    given = Sdk(api_key=None)
+    client = Plain(given)
+    await client.close()
+    assert (closed[-1], client.client) == (given, given)
+
+
+@pytest.mark.parametrize(
+    ("fields", "secret"),
+    [
+        ({"api_key": "secret-of-a-test-1"}, "secret-of-a-test-1"),
+        ({"auth_token": "secret-of-a-test-2"}, "secret-of-a-test-2"),
+        ({"_custom_headers": {"X-Title": "secret-of-a-test-3"}}, "secret-of-a-test-3"),
+        ({"_custom_query": {"v": "secret-of-a-test-4"}}, "secret-of-a-test-4"),
+        ({"base_url": "http://ann:secret-of-a-test-5@a.example"}, "secret-of-a-test-5"),
+    ],
+)
+def test_the_secrets_of_an_sdks_client_are_known(fields: dict[str, Any], secret: str) -> None:
+    assert redact(secret) == secret
+    Plain(SimpleNamespace(**fields))
+    assert redact(secret) == "***"
+
+
+async def test_the_secrets_of_a_request_that_failed_are_known() -> None:
+    client = Plain()
+    client.answer = Told(400)
+    arguments = {"extra_headers": {"X-Title": "failed-request-1"}, "extra_query": {"v": "failed-request-2"}}
+    with pytest.raises(ModelError):
+        await client.get_response(HELLO, "m", arguments, extra_headers={"X-B": "failed-request-3"})
+    assert [redact(f"failed-request-{number}") for number in (1, 2, 3)] == ["***"] * 3
+
+
+def test_an_unusable_usage_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    client = Plain()
+    for model, field in ((None, "prompt_tokens"), ("m", "completion_tokens")):
+        client._tell_unusable(model)(field, -1)
+    (message,) = caplog.messages
+    assert message.startswith("the provider at http://***@a.example/v1 tells prompt_tokens = -1 of an answer of its model, ")
+    Plain(SimpleNamespace())._tell_unusable("m")("total", 0.5)
+    assert caplog.messages[1].startswith("the provider tells total = 0.5 of an answer of m, ")

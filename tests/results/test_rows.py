@@ -10,12 +10,14 @@ import pytest
 
 from tests.environments import Talk
 from vfgym import Response, Rubric, SingleTurnEnv, State, ToolEnv, Usage
-from vfgym.errors import ToolCallError
-from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.endings import Ending, failure_cause
+from vfgym.errors import InfraError, ModelError, ToolCallError
+from vfgym.messages import AssistantMessage, ToolCall, UserMessage
 from vfgym.results import ErrorInfo, RolloutOutput, rollout_output, summarize
 from vfgym.results.dropped_values import DroppedValueLog
 from vfgym.results.plain_json import json_text
-from vfgym.results.rows import row_line, row_order, saved_part
+from vfgym.results.rows import STANDARD_KEYS, row_line, row_order, saved_part, step_rewards, token_usage
+from vfgym.state import UsageTracker
 
 DOCUMENTED_ORDER = [
     *("example_id", "prompt", "completion", "answer", "info", "reward", "ending", "failed", "counted_reward", "error", "timing"),
@@ -221,3 +223,119 @@ def test_a_row_is_one_line_and_what_stands_as_text_is_reported(caplog: pytest.Lo
     assert caplog.messages == []
     assert row_line(row, text_log=DroppedValueLog()) == line
     assert "example 4, rollout 0 holds as text only own: bytes has no form in JSON" in caplog.text
+
+
+# Second cases
+
+
+@pytest.mark.parametrize("name", sorted(STANDARD_KEYS))
+def test_no_metric_overwrites_a_standard_key(name: str) -> None:
+    plain, row = rollout_output(State(answered(), metrics={})), rollout_output(State(answered(), metrics={name: 7.0, "own": 0.0}))
+    assert row["metrics"] == {name: 7.0, "own": 0.0}
+    assert row["own"] == 0.0
+    assert (name in row) is (name in plain)
+    assert name == "metrics" or name == "timing" or row.get(name) == plain.get(name)
+
+
+def test_a_state_column_is_added_and_takes_the_place_of_a_metric_alone() -> None:
+    state = State(answered(), exact="a column", reward=1.0, nothing=None, own=object(), key={"api_key": "sesame"})
+    columns = ["exact", "reward", "nothing", "absent", "own", "key"]
+    row = rollout_output(state, state_columns=columns)
+    assert (row["exact"], row["metrics"]["exact"]) == ("a column", 1.0), "a metric stands in metrics, too"
+    assert (row["reward"], row["nothing"], row["absent"], row["key"]) == (1.0, None, None, {"api_key": "***"})
+    assert row["own"] == "<not kept: object has no form in JSON>"
+    assert list(row)[-4:] == ["nothing", "absent", "own", "key"]
+    circle: list[Any] = []
+    circle.append(circle)
+    assert rollout_output(State(answered(), circle=circle), state_columns=["circle"])["circle"].startswith("<not kept: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "of_state", "ending"),
+    [
+        (ToolCallError("x"), {}, "environment_failed"),
+        (InfraError("x"), {}, "infrastructure_failed"),
+        (ModelError("x"), {}, None),
+        (ValueError("x"), {"ending": Ending.POLICY_FAILED}, "policy_failed"),
+        (ValueError("x"), {"ending": Ending.CUT}, "environment_failed"),
+        (None, {"ending": Ending.CUT}, "cut"),
+    ],
+)
+def test_what_kept_an_episode_from_going_on_decides_its_ending_unless_it_failed_before(
+    error: Any, of_state: Any, ending: str | None
+) -> None:
+    state = answered()
+    state.ending = of_state.get("ending")
+    row = rollout_output(state, error=error)
+    expected = Ending(ending) if ending else Ending.of_cause(failure_cause(error, otherwise="environment"))
+    assert (row["ending"], row["failed"], row["error"] is None) == (str(expected), expected.failed, error is None)
+    state["error"] = KeyError("of the state")
+    assert rollout_output(state, error=error)["error"]["error"] == (type(error).__name__ if error else "KeyError")
+
+
+def test_a_long_traceback_keeps_its_end() -> None:
+    try:
+        raise ValueError("x" * 20_000 + "the end")
+    except ValueError as error:
+        kept = ErrorInfo.of(error, keeps_traceback=True)["traceback"]
+        assert ErrorInfo.of(ValueError("never raised"), keeps_traceback=True).keys().isdisjoint({"traceback"})
+    assert (len(kept), kept.rstrip().endswith("the end")) == (10_000, True)
+    first, second, third = ValueError("1"), KeyError("2"), OSError("3")
+    first.__cause__, second.__cause__ = second, third
+    first.__context__ = RuntimeError("while")
+    assert ErrorInfo.of(first)["error_chain_str"] == "ValueError -> KeyError -> OSError"
+
+
+def test_a_row_holds_lists_of_its_own_and_audio_in_one_form() -> None:
+    heard = UserMessage([{"type": "audio", "audio": {"data": "a b", "format": "MP3"}}, {"type": "text", "text": "?"}])
+    state = State(answered(), prompt=[UserMessage("first"), heard], completion="text", human={"hints": 1})
+    row = rollout_output(state)
+    assert row["prompt"][1]["content"] == [
+        {"type": "input_audio", "input_audio": {"data": "ab", "format": "mp3"}},
+        {"type": "text", "text": "?"},
+    ]
+    assert state["prompt"][1] is heard
+    state["prompt"].append(UserMessage("later"))
+    state["human"]["hints"] = 2
+    assert (len(row["prompt"]), row["completion"], row["human"]) == (2, "text", {"hints": 1})
+    assert rollout_output(State(answered(), prompt=None, human=True)).keys() & {"human", "prompt"} == {"prompt"}
+    for label, kept in (("math", True), ("", True), (3, False), (None, False)):
+        state = answered()
+        state["input"]["task"] = label
+        assert ("task" in rollout_output(state)) is kept
+
+
+def test_tokens_that_were_counted_count_before_those_of_the_turns_and_judges_stand_apart() -> None:
+    state = tool_episode(Usage(10, 0, 5, 15), None, Usage(30, 0, 4, 34))
+    of_turns = {"input_tokens": 40.0, "output_tokens": 9.0}
+    final = {"final_input_tokens": 25.0, "final_output_tokens": 9.0}
+    tracker = UsageTracker()
+    assert token_usage(State(state, usage_tracker=None)) == {**of_turns, **final}
+    assert token_usage(State(state, usage_tracker=tracker)) == {**of_turns, **final}
+    tracker.add(100, 0)
+    assert token_usage(State(state, usage_tracker=tracker)) == {"input_tokens": 100.0, "output_tokens": 0.0, **final}
+    assert token_usage(State(state, usage_tracker=tracker, trajectory=[])) == {"input_tokens": 100.0, "output_tokens": 0.0}
+    judged = UsageTracker()
+    judged.judges.requests, judged.judges.input_tokens, judged.judges.output_tokens = 0.5, 7.0, 3.0
+    judges = {"judge_input_tokens": 7.0, "judge_output_tokens": 3.0, "judge_requests": 0.5}
+    assert token_usage(State(state, usage_tracker=judged)) == {**of_turns, **final, **judges}
+    assert token_usage(State(state, usage_tracker=judged, trajectory=[])) == judges
+    assert token_usage(State(usage_tracker=None)) is None
+    assert token_usage(tool_episode(Usage(3, 0, 5, 8), Usage(1, 0, 2, 3))) == {
+        **{"input_tokens": 4.0, "output_tokens": 7.0, "final_output_tokens": 7.0},
+        "final_input_tokens": 0.0,  # the history was cut: no fewer than none
+    }
+
+
+def test_what_comes_after_the_last_turn_is_earned_by_it() -> None:
+    state = State(trajectory=[{}, {}])
+    for rewards, earned in (
+        ([1.0, 2.0, 4.0], [1.0, 6.0]),
+        ([1.0, 2.0], [1.0, 2.0]),
+        ([0.0, 2.0, 4.0], [0.0, 6.0]),
+        ([0.0, 0.0, 4.0], None),
+    ):
+        state.rewards = rewards
+        assert step_rewards(state) == earned
+    state.rewards = []
+    assert step_rewards(state) is None
