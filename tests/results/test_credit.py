@@ -23,6 +23,7 @@ from vfgym.results.credit import (
     is_dropped,
     settle_failures,
 )
+from vfgym.state import State
 
 
 def row(*turns: dict[str, Any], reward: float | None = 0.0, **fields: Any) -> dict[str, Any]:
@@ -184,3 +185,45 @@ def test_turns_and_seats_are_compared_with_the_same_ones() -> None:
     baselines.settle()
     assert [baselines.advantage(0, long, first, 1) for first in (0, 1)] == [1.0, 2.0]
     assert baselines.advantage(0, other, 0, 1) == 50.0
+
+
+def test_a_named_player_is_credited_in_a_game_that_is_not_self_play_and_nothing_is_settled() -> None:
+    turns = [
+        {"player": "a", "reward": 9.0, "rewards": {"a": 1.0, "b": -1.0}},
+        {"player": "a", "reward": 9.0, "rewards": {"a": 2.0, "b": 0.0}},
+    ]
+    (account,) = accounts_of(row(*turns, reward=50.0), player="b")
+    assert (account.seat, account.turns, account.earned, account.total) == ("a", [0, 1], [-1.0, 0.0], -1.0)
+    (own,) = accounts_of(row(*turns, reward=50.0))
+    assert (own.earned, own.total) == ([9.0, 41.0], 50.0)
+    (nothing,) = accounts_of(row({"reward": 2.0}, reward=None))
+    assert (nothing.earned, nothing.total) == ([0.0], 0.0)
+    with_none = row({"reward": 1.0}, reward=1.0)
+    with_none["trajectory"].append({"extras": None})
+    assert accounts_of(with_none)[0].earned == [1.0, 0.0]
+
+
+def test_of_a_state_the_declaration_is_its_own() -> None:
+    state = State(failure_reward=5.0, ending=Ending.CUT)
+    state.failure_reward = 0.0
+    assert failure_reward_of(state) == 0.0
+    state.failure_reward = None
+    assert failure_reward_of(state) is None
+
+
+def test_a_rollout_without_turns_counts_for_every_seat_and_one_in_which_a_seat_had_none_earned_it_nothing() -> None:
+    baselines = Baselines("return", 1.0, "group")
+    both = [Account.of_turns("a", [0], [4.0]), Account.of_turns("b", [0], [8.0])]
+    baselines.add(0, both)
+    baselines.add(0, [Account(None, total=-2.0, ending=Ending.POLICY_FAILED, failure_reward=-3.0)])
+    baselines.add(0, [Account(None, total=6.0)])
+    baselines.add(1, [idle := Account(None, total=3.0)])
+    baselines.add(1, [Account(None, total=1.0)])
+    baselines.settle()
+    assert [baselines.advantage(0, account, 0, 1) for account in both] == [4.0 - (4.0 - 3.0 + 6.0) / 3, 8.0 - (8.0 - 3.0 + 6.0) / 3]
+    assert baselines.advantage(1, idle, 0, 0) == 1.0, "nobody had a turn"
+    alone = Baselines("return", 1.0, "group")
+    alone.add(0, [seat := Account.of_turns("a", [0], [4.0])])
+    alone.add(0, [Account.of_turns("b", [0], [50.0])])
+    alone.settle()
+    assert alone.advantage(0, seat, 0, 1) == 2.0

@@ -194,3 +194,59 @@ def test_messages_become_objects_where_all_are_well_formed(tmp_path: Path) -> No
     (faulty,) = read(tmp_path, {**GOOD, "prompt": [asked], "completion": [{"content": "no role"}]})
     assert not take_messages(faulty, MESSAGE_TYPES)
     assert type(faulty["prompt"][0]) is dict
+
+
+def test_a_last_line_that_is_cut_within_a_letter_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    for rest, cut in ((b'{"example_id": 1, "answer": "\xc3', True), (b"", False)):
+        (path / "results.jsonl").write_bytes(b'{"example_id": 0}\n' + rest)
+        file = read_rows(path, {"state_columns": None})
+        assert (len(file.lines), file.is_cut, file.is_whole) == (1, cut, not cut)
+        assert file.identity == ((path / "results.jsonl").stat().st_ino, 18 + len(rest))
+    assert len(load_results(str(path))["outputs"]) == 1
+
+
+def test_calls_are_read_where_any_is_in_another_form(tmp_path: Path) -> None:
+    whole = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    flat = {"id": "c2", "name": "mul", "arguments": "{}"}
+    said = [{"role": "assistant", "content": "", "tool_calls": calls} for calls in ([whole, flat], [whole, whole], [], None)]
+    (found,) = read(tmp_path, {"example_id": 0, "completion": said, "prompt": "text"})
+    calls = [message["tool_calls"] for message in found["completion"]]
+    assert calls == [[ToolCall("c1", "add", "{}"), ToolCall("c2", "mul", "{}")], [whole, whole], [], None]
+    assert found["prompt"] == "text"
+
+
+def test_a_metric_may_be_true_and_one_that_was_asked_for_as_a_column_is_not_read_again(tmp_path: Path) -> None:
+    metrics = {"m": True, "column": 1.0, "reward": 3}
+    (found,) = read(tmp_path, {"example_id": 0, "metrics": metrics, "m": True, "column": "inf", "reward": "nan"}, state_columns=["column"])
+    assert (found["metrics"], found["m"], found["column"]) == (metrics, True, "inf")
+    assert math.isnan(found["reward"])
+    (found,) = read(tmp_path, {"example_id": 0, "exact": 1, "is_good": True, "note": None, "reward": 2}, state_columns="exact")
+    assert (found["metrics"], found["reward"]) == ({"exact": 1}, 2)
+
+
+def test_turns_share_their_messages_and_responses_hold_them(tmp_path: Path) -> None:
+    answer = GOOD["completion"][0]  # type: ignore[index]
+    response = {"id": "r", "message_fields": {"finish_reason": "stop"}}
+    steps = [
+        {"prompt": {"shared": 1, "new": []}, "completion": [answer], "response": response},
+        {"prompt": {"shared": 2, "new": [{"role": "user", "content": "!"}]}, "completion": [answer], "response": None},
+    ]
+    (row,) = read(tmp_path, {**GOOD, "prompt": [{"role": "user", "content": "?"}], "trajectory": steps})
+    assert take_messages(row, MESSAGE_TYPES)
+    first, second = row["trajectory"]
+    assert first["prompt"][0] is second["prompt"][0] is row["prompt"][0]
+    assert [message["content"] for message in second["prompt"]] == ["?", "4", "!"]
+    assert first["response"]["message"].finish_reason == "stop"
+    assert second["response"] is None
+
+
+def test_where_there_is_no_run_the_error_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file", tmp_path / "none"):
+        with pytest.raises(ResultsError) as caught:
+            load_results(path)
+        assert str(caught.value) == f"cannot read results from {path}: it is not the directory of a run, which has a metadata.json"
+    (tmp_path / "metadata.json").write_text("[]")
+    with pytest.raises(ResultsError, match=r"metadata\.json is not a JSON object$"):
+        load_results(tmp_path)
