@@ -221,8 +221,8 @@ def test_a_metric_may_be_true_and_one_that_was_asked_for_as_a_column_is_not_read
     (found,) = read(tmp_path, {"example_id": 0, "metrics": metrics, "m": True, "column": "inf", "reward": "nan"}, state_columns=["column"])
     assert (found["metrics"], found["m"], found["column"]) == (metrics, True, "inf")
     assert math.isnan(found["reward"])
-    (found,) = read(tmp_path, {"example_id": 0, "exact": 1, "is_good": True, "note": None, "reward": 2}, state_columns="exact")
-    assert (found["metrics"], found["reward"]) == ({"exact": 1}, 2)
+    (found,) = read(tmp_path, {"example_id": 0, "exact": 1, "is_good": True, "note": None, "reward": 2, "e": 0}, state_columns="exact")
+    assert (found["metrics"], found["reward"]) == ({"exact": 1, "e": 0}, 2)
 
 
 def test_turns_share_their_messages_and_responses_hold_them(tmp_path: Path) -> None:
