@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import platform
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,21 @@ def test_rows_are_in_order_and_their_statistics_are_those_of_the_run() -> None:
     assert run().metadata(ROWS[:3])["avg_reward"] is None, "the run is not done"
     assert run(num_rollouts=3, shard=(0, 2)).metadata(ROWS[:3])["avg_reward"] == pytest.approx(2 / 3)
     assert run().title == "game m"
+
+
+def test_what_a_run_is_stands_in_its_metadata() -> None:
+    """Each with a value of its own, so that a swap shows."""
+    limit: Any = {"limit": "cost", "used": 2.0, "allowed": 1.0}
+    fields: dict[str, Any] = {
+        **{"env_id": "x", "env_args": {"n": 0}, "model": "o", "num_examples": 7, "rollouts_per_example": 3, "pass_threshold": 0.0},
+        **{"version_info": {"vf_version": "2"}, "seed": None, "state_columns": ["a"], "max_concurrent": 9, "path_to_save": Path("p")},
+        **{"base_url": "http://b", "sampling_args": {"top_k": 0}, "is_model": False, "limits_each": {"turns": 5}, "stopped_by": limit},
+        **{"redone": 4, "reward_range": None},
+    }
+    found: dict[str, Any] = dict(run(**fields).metadata([]))
+    assert {name: found[name] for name in fields} == fields
+    assert found["versions"] == package_versions()
+    assert "redone" not in run(redone=0).metadata([])
 
 
 def test_means_are_of_the_number_that_the_run_says() -> None:
