@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.sandboxes.engine import Engine
 from vfgym.errors import ConfigurationError, SandboxError
-from vfgym.sandboxes import SandboxSpec, backends, create, registry
+from vfgym.sandboxes import SandboxSpec, backends, container, create, registry
 from vfgym.sandboxes.container import _engine
 
 BUILDS = pytest.mark.exhaustive
@@ -111,3 +115,197 @@ async def test_an_image_is_built_from_a_dockerfile(engine: Engine, tmp_path: Pat
 async def test_an_image_that_is_not_there_is_named(engine: Engine) -> None:
     with pytest.raises(SandboxError, match="the image localhost/no-such-image:1 is not there, and can't be pulled"):
         await create(SandboxSpec(image="localhost/no-such-image:1"), "container")
+
+
+# Without an engine: what it would be asked for, and what comes from its connection
+
+
+@pytest.mark.parametrize(
+    ("spec", "changed"),
+    [
+        ({}, {}),
+        ({"network": False}, {}),
+        ({"network": True}, {"network_mode": None}),
+        (
+            {"memory_mb": 100, "processes": 4, "cpus": 0.5},
+            {"mem_limit": "164m", "memswap_limit": "164m", "pids_limit": 4, "nano_cpus": 500_000_000},
+        ),
+        (
+            {"disk_mb": 8, "working_dir": "/app"},
+            {
+                "mem_limit": "1096m",
+                "memswap_limit": "1096m",
+                "read_only": True,
+                "tmpfs": {"/tmp": "size=8m,mode=1777,exec", "/app": "size=8m,mode=1777,exec"},
+                "shm_size": "8m",
+            },
+        ),
+        (
+            {"readable_paths": ["/usr/lib", "/usr/bin"]},
+            {"binds": {path: {"bind": path, "mode": "ro"} for path in ("/usr/lib", "/usr/bin")}},
+        ),
+    ],
+)
+def test_what_an_engine_is_asked_to_keep(spec: dict[str, Any], changed: dict[str, Any]) -> None:
+    """The agent's own 64 MB, and what may lie in its ``tmpfs``, come on top of the memory of programs."""
+    options = {
+        "auto_remove": True,
+        "mem_limit": "1088m",
+        "memswap_limit": "1088m",
+        "pids_limit": 128,
+        "security_opt": ["no-new-privileges"],
+        "cap_drop": ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT"],
+        "binds": {},
+        "network_mode": "none",
+        **changed,
+    }
+    assert container._host_options(SandboxSpec(**spec)) == {name: value for name, value in options.items() if value is not None}
+
+
+class Stream:
+    """What the package docker returns of a connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection, self._response = connection, self
+        self.fileno, self.close = connection.fileno, connection.close
+
+
+def frame(stream: int, text: bytes) -> bytes:
+    return bytes([stream, 0, 0, 0]) + len(text).to_bytes(4, "big") + text
+
+
+@pytest.fixture
+def pipe() -> Iterator[container.SocketPipe]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        pipe = container.SocketPipe(Stream(ours))
+        assert ours.fileno() == -1, "what the package keeps of it is closed"
+        yield pipe
+        pipe.close()
+        assert theirs.recv(1) == b""
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 100])
+def test_output_is_taken_from_frames_however_they_are_cut(pipe: container.SocketPipe, size: int) -> None:
+    data = frame(1, b"one") + frame(2, b"oh ") + frame(1, b"") + frame(1, b"two") + frame(2, b"no\xff\n")
+    assert b"".join(pipe.decode(data[start : start + size]) for start in range(0, len(data), size)) == b"onetwo"
+    assert pipe.explain_end() == ("oh no\ufffd", "policy")
+
+
+def test_why_a_container_has_ended_is_the_end_of_what_it_wrote(pipe: container.SocketPipe) -> None:
+    assert pipe.explain_end() == ("its container was ended", None)
+    pipe.decode(frame(2, b" \n"))
+    assert pipe.explain_end() == ("its container was ended", None)
+    pipe.decode(frame(2, b"a" * 10) + frame(2, b"b" * 1995))
+    assert pipe.explain_end() == ("a" * 5 + "b" * 1995, "policy")
+
+
+class Images:
+    """The images of an engine that pulls and builds, or says what is wrong."""
+
+    def __init__(self, *names: str, error: Exception | None = None) -> None:
+        self.names, self.error = [*names], error
+        self.done: list[Any] = []
+
+    @property
+    def images(self) -> Images:
+        return self
+
+    def get(self, name: str) -> None:
+        if name not in self.names:
+            raise docker_errors().ImageNotFound(name)
+
+    def pull(self, name: str) -> None:
+        self._do("pull", name)
+
+    def build(self, **options: Any) -> tuple[Any, list[Any]]:
+        self._do("build", options)
+        return SimpleNamespace(id=f"sha256:{len(self.done)}"), []
+
+    def _do(self, *done: Any) -> None:
+        self.done.append(done)
+        if self.error is not None:
+            raise self.error
+
+
+def docker_errors() -> Any:
+    return pytest.importorskip("docker.errors")
+
+
+def test_an_image_is_pulled_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = Images("acme/here", "python:3.12-slim")
+    monkeypatch.setattr(container, "_engine", lambda: images)
+    for given, found in ((None, "python:3.12-slim"), ("acme/here", "acme/here"), ("acme/away", "acme/away")):
+        assert container.find_image(SandboxSpec(image=given)) == found
+    assert images.done == [("pull", "acme/away")]
+    images.error = docker_errors().DockerException("no network")
+    with pytest.raises(SandboxError, match="the image acme/away is not there, and can't be pulled: no network"):
+        container.find_image(SandboxSpec(image="acme/away"))
+
+
+def test_an_image_is_built_anew_where_a_file_its_name_or_its_mode_has_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    images = Images()
+    monkeypatch.setattr(container, "_engine", lambda: images)
+    monkeypatch.setattr(container, "_builds", {})
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/note").write_text("1")
+    spec = SandboxSpec(dockerfile=tmp_path)
+
+    def builds() -> int:
+        assert container.find_image(spec) == container.find_image(spec) == f"sha256:{len(images.done)}"
+        return len(images.done)
+
+    assert builds() == 1
+    (tmp_path / "deep/note").write_text("2")
+    assert builds() == 2
+    (tmp_path / "deep/note").chmod(0o700)
+    assert builds() == 3
+    (tmp_path / "deep/note").rename(tmp_path / "deep/other")
+    assert builds() == 4
+    [options, *others] = [options for _, options in images.done]
+    assert {name: value for name, value in options.items() if name != "tag"} == {"path": str(tmp_path), "rm": True, "forcerm": True}
+    assert len({each["tag"] for each in (options, *others)}) == 4
+
+
+def test_a_build_that_fails_says_why_and_is_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    images = Images()
+    monkeypatch.setattr(container, "_engine", lambda: images)
+    monkeypatch.setattr(container, "_builds", {})
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    spec, errors = SandboxSpec(dockerfile=tmp_path), docker_errors()
+    log = [{"stream": "Step 1\n"}, {"error": "broken"}, {"aux": {}}]
+    for error, said in (
+        (errors.BuildError("exit 3", iter(log)), "can't be built: exit 3\nStep 1\nbroken"),
+        (errors.DockerException("no"), "can't be built: no"),
+        (TypeError("no folder"), "can't be built: no folder"),
+    ):
+        images.error = error
+        with pytest.raises(SandboxError) as caught:
+            container.find_image(spec)
+        assert str(caught.value) == f"the image of {tmp_path}/Dockerfile {said}"
+    images.error = None
+    assert container.find_image(spec) == "sha256:4"
+
+
+@pytest.mark.parametrize(("failures", "is_there"), [(0, True), (1, True), (9, True), (10, True), (0, False), (3, False)])
+def test_a_container_that_is_ending_is_removed_once_it_can_be(failures: int, is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried ten times; one that is not there any more is removed."""
+    errors, asked = docker_errors(), []
+
+    def remove_container(name: str, force: bool) -> None:
+        asked.append((name, force))
+        if len(asked) <= failures:
+            raise errors.APIError("removal is in progress")
+        if not is_there:
+            raise errors.NotFound("gone")
+
+    monkeypatch.setattr(container, "_engine", lambda: SimpleNamespace(api=SimpleNamespace(remove_container=remove_container)))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    record = registry.Record("vfgym-a", "container", [1, "never"], container="vfgym-b")
+    if failures < 10:
+        backends()["container"].remove(record)
+    else:
+        with pytest.raises(errors.APIError):
+            backends()["container"].remove(record)
+    assert asked == [("vfgym-b", True)] * min(failures + 1, 10)

@@ -199,5 +199,5 @@ async def test_a_prompt_that_is_none_is_refused_before_any_is_asked() -> None:
 async def test_without_sub_calls_there_is_no_batch() -> None:
     calls = calls_of(Asked(), look, has_sub_model=False)
     assert calls.names == ["look"]
-    with pytest.raises(ToolCallError, match="there is no function 'llm_batch' here; there are look$"):
+    with pytest.raises(ToolCallError, match=r"there is no function 'llm_batch' here; there are look$"):
         await calls.call("llm_batch", given(["a"]))
