@@ -12,7 +12,7 @@ from vfgym.envs.harbor_tasks import HarborTask, read_reward, read_tasks
 from vfgym.errors import ConfigurationError, InfraError
 
 
-def task_of(folder: Path = Path("/nowhere"), **config: Any) -> HarborTask:
+def task_of(folder: Path = Path("/nowhere"), /, **config: Any) -> HarborTask:
     return HarborTask("a", folder, "do it", config)
 
 
@@ -64,7 +64,8 @@ def test_variables_stand_for_those_of_this_process_or_their_defaults(monkeypatch
 def test_what_is_not_offered_is_named(path: str, what: str) -> None:
     table, _, name = path.partition(".")
     for value, said in (([1], f"{what} ({path} in task.toml)"), (0, None), ([], None)):
-        assert task_of(**{table: {name: value} if name else value}).what_is_not_offered() == said
+        config: dict[str, Any] = {table: {name: value} if name else value}
+        assert task_of(**config).what_is_not_offered() == said
 
 
 def test_other_systems_and_several_containers_are_not_offered(tmp_path: Path) -> None:

@@ -67,6 +67,11 @@ class Leasing(SandboxedEnv):
         super().__init__(**{"dataset": [{"question": "?"}], "backend": "unsafe", "max_turns": 1, **kwargs})
         self.seen: list[Any] = []
 
+    @property
+    def played(self) -> State:
+        assert self.state is not None
+        return self.state
+
     async def setup_state(self, state: State) -> State:
         await self.lease_sandbox(state, {8001: "/own"})
         return state
@@ -149,19 +154,24 @@ async def test_a_sandbox_is_kept_for_scoring_alone_and_closed_once(
     env = Leasing(keep_sandbox_for_scoring=kept, score_rollouts=scored, sandbox=SandboxSpec(forwards={80: "/given"}))
     env.fails = fails
     found: list[bool] = []
-    env.rubric.add_reward_func(lambda state: found.append("sandbox" in state) or 0.0)
+
+    def look(state: State) -> float:
+        found.append("sandbox" in state)
+        return 0.0
+
+    env.rubric.add_reward_func(look)
     await env.areset(seed=0)
     [sandbox] = made
     assert sandbox.spec.forwards == {80: "/given", 8001: "/own"}
-    assert (env.state["sandbox"], env.state["sandbox_id"]) == (sandbox, sandbox.id)
+    assert (env.played["sandbox"], env.played["sandbox_id"]) == (sandbox, sandbox.id)
     if fails is None or isinstance(fails, InfraError):
         await env.astep("x")
         assert found == ([is_kept] if scored else [])
-        assert env.state["error"] is fails
+        assert env.played["error"] is fails
     else:
         with pytest.raises(ValueError if isinstance(fails, ValueError) else RuntimeError):  # nobody has cancelled the step
             await env.astep("x")
-    assert (env.seen, sandbox.done, sandboxes_in_use(), "sandbox" in env.state) == ([sandbox.id], [("close",)], [], False)
+    assert (env.seen, sandbox.done, sandboxes_in_use(), "sandbox" in env.played) == ([sandbox.id], [("close",)], [], False)
     await env.aclose()
     assert sandbox.done == [("close",)]
 
@@ -177,7 +187,7 @@ async def test_the_files_of_a_sandbox_are_copied_where_they_are_all_that_it_has(
     env = Leasing()
     await env.areset(seed=0)
     [sandbox] = made
-    [(key, copied)] = (await env.copy_resources(env.state)).items()
+    [(key, copied)] = (await env.copy_resources(env.played)).items()
     assert (key, copied.spec, copied.backend, copied.files) == (id(sandbox), sandbox.spec, "unsafe", sandbox.files)
     state = State(sandbox=copied)
     await env.open_resources(state)
@@ -189,13 +199,13 @@ async def test_the_files_of_a_sandbox_are_copied_where_they_are_all_that_it_has(
     assert len(made) == 2
     sandbox.files = TreeSnapshot((), "")
     with pytest.raises(EpisodeNotPicklable, match=r"a snapshot of its sandbox is without $"):
-        await env.copy_resources(env.state)
+        await env.copy_resources(env.played)
     sandbox.fails["snapshot"] = SandboxError("a socket")
     with pytest.raises(EpisodeNotPicklable, match="the files of its sandbox cannot be: a socket"):
-        await env.copy_resources(env.state)
+        await env.copy_resources(env.played)
     env.has_files_alone = False  # type: ignore[misc]
     with pytest.raises(EpisodeNotPicklable, match="a sandbox of Leasing has more in it than files"):
-        await env.copy_resources(env.state)
+        await env.copy_resources(env.played)
     await env.aclose()
 
 

@@ -107,7 +107,7 @@ async def test_a_command_is_asked_for_as_it_is_given(sandbox: NearSandbox, comma
     sandbox.agent.answers["exec"] = RAN
     result = await sandbox.exec(command, **options)
     assert result == ExecResult(exit_code=3, stdout="out\ufffd", stderr="err", timed_out=False, truncated=True)
-    default = {"within": None, "command": "ls", "timeout": None, "input": "", "env": {}, "working_dir": None}
+    default: dict[str, Any] = {"within": None, "command": "ls", "timeout": None, "input": "", "env": {}, "working_dir": None}
     assert sandbox.agent.asked == [("exec", {**default, **asked})]
     sandbox.agent.answers["exec"] = {**RAN, "timed_out": True, "truncated": False}
     result = await sandbox.exec(command, **options)
@@ -162,7 +162,8 @@ async def test_it_is_alive_until_its_agent_has_ended_and_the_interpreter_is_ende
 @pytest.mark.parametrize("data", [b"", b"a", b"abcd", b"abcde", b"abcdefgh", b"abcdefghij"])
 async def test_files_of_every_size_are_written_and_read_in_parts(sandbox: NearSandbox, data: bytes) -> None:
     """One that is empty, too; one as large as may be, and none that is larger."""
-    for given in (data, data.decode(), bytearray(data)):
+    forms: list[Any] = [data, data.decode(), bytearray(data)]
+    for given in forms:
         await sandbox.write_file("a/file", "of before")
         await sandbox.write_file("a/file", given)
         assert await sandbox.read_file("a/file") == data
