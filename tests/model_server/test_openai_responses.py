@@ -97,6 +97,11 @@ RESULT_1, RESULT_2 = (ToolMessage("3", tool_call_id=call_id) for call_id in ("c1
         ([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}], [AssistantMessage("a"), AssistantMessage("b")]),
         ([{"role": "assistant", "content": ""}], [AssistantMessage("")]),
         (
+            [thought("a"), thought(), thought("b"), {"role": "assistant", "content": "c"}],
+            [AssistantMessage("c", reasoning_content="a\nb")],
+        ),
+        ([thought(), {"role": "user", "content": "u"}], [UserMessage("u")]),
+        (
             [thought("a", "b", content=[{"type": "reasoning_text", "text": "c"}, "odd", {"text": None}]), {"role": "user", "content": "u"}],
             [AssistantMessage(None, reasoning_content="a\nb\nc"), UserMessage("u")],
         ),

@@ -75,7 +75,7 @@ class _Turn:
 
     def add(self, kind: str, item: Mapping[str, Any], index: int) -> None:
         if kind == "reasoning":
-            self.reasoning = _reasoning_text(item)
+            self.reasoning = "\n".join(filter(None, (self.reasoning, _reasoning_text(item))))
         elif kind == "function_call":
             self.calls.append(_call(item, index))
         else:
