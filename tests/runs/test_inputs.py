@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vfgym import SingleTurnEnv
@@ -83,6 +84,18 @@ def test_rows_of_one_id_are_rollouts_of_one_example() -> None:
     second = inputs.task(examples[2], 1)
     assert (second["example_id"], second["src_id"], second["prompt"][-1]["content"]) == (2, "x", "5?")
     assert "src_id" not in inputs.task(examples[3], 0)
+
+
+def test_a_task_is_its_rollouts_own_and_the_row_is_not_changed_by_it() -> None:
+    rows: list[Any] = [{"question": "?", "example_id": id, "info": {"level": 0}} for id in (np.int64(4), 2.5, 4)]
+    inputs = ListedInputs(tasks(), iter(rows))
+    first, other = inputs.examples()
+    assert ((first.example_id, first.num_rollouts), (other.example_id, other.num_rollouts)) == ((4, 2), (0, 1))
+    assert (inputs.num_examples, inputs.num_rollouts, inputs.rollouts_per_example) == (2, 3, 1)
+    inputs.task(first, 0)["info"]["level"] = 9
+    assert [inputs.task(first, number)["info"] for number in (0, 1)] == [{"level": 0}] * 2
+    assert inputs.task(other, 0)["src_id"] == 2.5
+    assert rows[0]["info"] == {"level": 0}
 
 
 @pytest.mark.parametrize(("rows", "text"), [([], "no inputs"), ([ROWS[0], "row"], "got str as number 1")])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +14,10 @@ from tests.models import answer
 from vfgym import ModelAgent, Rubric, SingleTurnEnv
 from vfgym.results import RolloutOutput
 from vfgym.runs import Progress
+from vfgym.runs.progress import report_progress, short_number
 from vfgym.testing import ScriptedClient
+
+progress_module = sys.modules["vfgym.runs.progress"]
 
 
 def row(number: int, **fields: Any) -> RolloutOutput:
@@ -41,6 +47,85 @@ def test_tokens_cost_and_rate_are_counted_and_what_is_unknown_stays_unknown() ->
     progress.add(row(0))
     progress.begin()
     assert progress.rate is None
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (1000, "1k"), (12_345, "12.3k"), (10**6, "1M"), (10**9, "1G"), (2.5e12, "2.5e+03G")],
+)
+def test_numbers_of_things_have_three_digits(number: float, text: str) -> None:
+    assert short_number(number) == text
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A clock that stands where a test sets it."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pace", "left"),
+    [(0.0, "", None), (0.0001, "20k/s", 0.0001), (0.2, "10/s", 0.2), (2.0, "1/s", 2.0), (1.6, "1.25/s", 1.6), (8.0, "15/min", 8.0)],
+)
+def test_the_pace_is_that_of_what_came_since_it_began(seconds: float, pace: str, left: float | None, clock: SimpleNamespace) -> None:
+    progress = Progress(5, began=0.0)
+    progress.add(row(0))
+    progress.begin()
+    for number in (1, 2):
+        progress.add(row(number))
+    clock.now += seconds
+    assert (progress.pace, progress.seconds_left) == (pace, left if left is None else pytest.approx(left))
+    progress.total = 2  # more than was expected
+    assert progress.seconds_left == (None if left is None else 0)
+
+
+@pytest.mark.parametrize("is_displayed", [True, False])
+def test_rows_of_before_count_and_are_not_told_and_each_new_one_is(
+    is_displayed: bool, clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[Any] = []
+    told: list[Any] = []
+    rows = [row(number, reward=float(number), counted_reward=10.0 * number) for number in range(4)]
+    reporting = report_progress(
+        20,
+        "Quiz",
+        is_displayed=is_displayed,
+        callback=lambda row, progress: told.append((row["example_id"], progress.done, progress.avg_reward)),
+        on_start=lambda progress: started.append((progress.total, progress.done)),
+        done=rows[:2],
+        mean_of="reward",
+    )
+    with contextlib.suppress(ZeroDivisionError), reporting as report:
+        report([])
+        clock.now += 2.0
+        report(rows[2:])
+        raise ZeroDivisionError
+    assert (started, told) == ([(20, 2)], [(2, 3, 1.0), (3, 4, 1.5)])
+    lines = capsys.readouterr().err.splitlines()
+    expected = ["Quiz: 4/20 (20%), reward 1.500, 0 failed, 2.0 s, 1/s, 16 s left"]
+    assert lines[-1:] == (expected if is_displayed else [])
+
+
+@pytest.mark.parametrize(
+    ("steps", "printed"),
+    [
+        ([(1.0, 1)], ["1/10"]),
+        ([(0.9, 3)], ["3/10"]),  # at the end alone
+        ([(0.9, 3), (0.2, 0), (0.0, 1)], ["4/10"]),
+        ([(4.9, 0), (0.0, 0)], []),
+        ([(1.0, 1), (0.5, 1), (0.5, 1)], ["1/10", "3/10"]),
+    ],
+)
+def test_a_line_is_printed_now_and_then_and_at_the_end_where_there_is_news(
+    steps: list[tuple[float, int]], printed: list[str], clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with report_progress(10, "Quiz", is_displayed=True, callback=None) as report:
+        for seconds, num_rows in steps:
+            clock.now += seconds
+            report([row(0)] * num_rows)
+    assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == printed
 
 
 def test_a_line_tells_reward_failures_tokens_cost_rate(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from vfgym import Rubric, SingleTurnEnv
-from vfgym.errors import ConfigurationError, InfraError
+from vfgym.errors import ConfigurationError, InfraError, LimitReached, WorkersLost
 from vfgym.limits import Spending
-from vfgym.results import RolloutOutput, Run
+from vfgym.results import ResultsError, RolloutOutput, Run
 from vfgym.runs.engine import GroupJob, PlayedRollout
 from vfgym.runs.failure_rewards import FailureRewards
 from vfgym.runs.inputs import Example
@@ -102,6 +102,38 @@ def test_whatever_ends_a_run_what_was_finished_is_on_disk(error: BaseException, 
     if is_left:
         rows, metadata = on_disk(path)
         assert (len(rows), metadata["stopped_by"]) == (2 * played, None)
+
+
+@pytest.mark.parametrize("error", [WorkersLost("all gone"), ResultsError("the disk is full"), LimitReached("tokens", 5, 7)])
+def test_what_was_finished_is_told_with_what_ended_the_run(error: Any, tmp_path: Path) -> None:
+    def run() -> None:
+        with Recorder(run_of(tmp_path), None) as recorder:
+            recorder.add(group())
+            for rollouts in (2, 3):
+                recorder.note_redone(rollouts)
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        run()
+    rows, metadata = on_disk(tmp_path)
+    assert len(rows) == 2
+    if isinstance(error, LimitReached):
+        assert metadata["stopped_by"] == {"limit": "tokens", "allowed": 5, "used": 7}
+    else:
+        assert [row["reward"] for row in caught.value.outputs["outputs"]] == [1.0, 0.0]
+        assert caught.value.outputs["metadata"]["redone"] == 5
+    if not isinstance(error, ResultsError):  # nothing can be written then
+        assert (metadata["redone"], metadata["avg_reward"]) == (5, 0.5)
+
+
+def test_columns_that_no_worker_has_seen_are_those_that_each_misses(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder(run_of(state_columns=["question", "completions", "answr"]), None)
+    recorder.made.note_columns(["completions", "answr"], ["completion"])
+    recorder.made.note_columns(["question", "answr"], ["answer"])
+    recorder.made.note_columns(["answr"], [])
+    assert (recorder.made.unseen, recorder.made.known) == ({"answr"}, ["answer"])
+    recorder.finish()
+    assert [record.getMessage().partition("Did")[2] for record in caplog.records] == [" you mean `answer`?"]
 
 
 def test_a_failed_rollout_counts_as_declared_and_the_limit_that_ended_the_run_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 import vfgym
 from tests.environments import Echo, Talk
@@ -21,6 +23,7 @@ from vfgym.results import load_results
 
 IDS = ("gymnasium/FrozenLake-v1", "textarena/LiarsDice-v0", "pettingzoo/tictactoe-v3", "gymnasium/LunarLander-v3")
 TRAJECTORY = ["trajectory"]
+SAID = {"role": "assistant", "content": "x"}
 
 
 def saved(env: Any, agent: Any, folder: Path, **arguments: Any) -> list[dict[str, Any]]:
@@ -253,6 +256,58 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
         vfgym.replay({**row, "seed": 1}, MultiTurnEnv)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="FrozenLake"):
         vfgym.replay({**row, "seed": 1}, "gymnasium/FrozenLak-v1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (
+            {"trajectory": [{"completion": [SAID], "extras": {}}, {"completion": [], "extras": {}}]},
+            "step 1 of its trajectory has no completion",
+        ),
+        ({"trajectory": [7]}, "the row cannot be played again: "),
+        ({"completion": "x"}, "the row cannot be played again: "),
+        ({"metrics": 3}, "the row cannot be played again: "),
+        ({"seed": None}, "this one has no 'seed'"),
+        ({"metrics": {"num_turns": 2.0}}, "the row has 1 answers of 2 turns in its completion"),
+        ({"example_id": 9}, "the row is of another task than example 9 of this Talk"),
+    ],
+)
+def test_a_row_that_is_not_as_a_run_wrote_it_is_refused(changed: dict[str, Any], text: str) -> None:
+    [row] = vfgym.evaluate(Talk(max_turns=1), lambda observation, info: "x", progress=False)["outputs"]
+    assert vfgym.replay({**row, "seed": 0}, Talk(max_turns=1)).difference is None
+    with pytest.raises(ConfigurationError, match=text):
+        vfgym.replay({**row, **changed}, Talk(max_turns=1))
+
+
+def test_what_is_not_a_number_is_equal_to_itself() -> None:
+    def env() -> Talk:
+        return Talk(max_turns=1, rubric=Rubric(lambda: float("nan")))
+
+    [row] = vfgym.evaluate(env(), lambda observation, info: "x", progress=False)["outputs"]
+    assert vfgym.replay({**row, "reward": float("nan")}, env()).difference is None
+    assert "earned 0.0 in the row, and nan now" in str(vfgym.replay({**row, "reward": 0.0}, env()).difference)
+
+
+class Closing(Talk):
+    closed = 0
+
+    def close(self) -> None:
+        Closing.closed += 1
+        super().close()
+
+
+@pytest.mark.parametrize("example_id", [0, 9])
+def test_an_environment_that_was_made_is_closed_and_one_that_was_given_is_not(example_id: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EnvSpec("t/Closing-v0", entry_point=Closing, kwargs={"max_turns": 1}, disable_env_checker=True)
+    monkeypatch.setitem(gym.registry, spec.id, spec)
+    given = Closing(max_turns=1)
+    [row] = vfgym.evaluate(Talk(max_turns=1), lambda observation, info: "x", progress=False)["outputs"]
+    for env, closed in ((spec.id, 1), (spec, 1), (given, 0)):
+        monkeypatch.setattr(Closing, "closed", 0)
+        with contextlib.nullcontext() if example_id == 0 else pytest.raises(ConfigurationError, match="another task"):
+            vfgym.replay({**row, "example_id": example_id}, env)
+        assert Closing.closed == closed
 
 
 def test_an_older_run_goes_on_with_rows_that_have_no_seed(tmp_path: Path) -> None:

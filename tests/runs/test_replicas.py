@@ -6,11 +6,12 @@ from typing import Any
 
 import gymnasium
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit, TransformReward
 
 from vfgym import SingleTurnEnv
 from vfgym.errors import ConfigurationError
-from vfgym.runs.replicas import Replicas, as_env, replicate, why_not_replicable
+from vfgym.runs.replicas import Replicas, as_env, make_env, maker_named, replicate, why_not_replicable
 
 
 class Quiz(SingleTurnEnv):
@@ -102,6 +103,41 @@ def test_what_was_given_is_left_open_and_what_was_made_is_closed_the_newest_firs
     assert closed == [replica.env for replica in reversed(taken)]
     made.close()
     assert len(closed) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("no-module", None),
+        (f"{__name__}:Quiz", Quiz),
+        (f"{__name__}:Quiz.close", Quiz.close),
+        (f"{__name__}:Quiz.closed", None),
+        (f"{__name__}:Quiz.no.such", None),
+        ("vfgym:gymnasium/FrozenLake-v1", None),
+    ],
+)
+def test_a_function_that_makes_an_environment_has_a_name(source: str, found: Any) -> None:
+    assert maker_named(source) is found
+
+
+def test_arguments_reach_the_constructor_whatever_is_given_and_its_own_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(size: int) -> Any:
+        raise TypeError("of the constructor itself")
+
+    for name, entry in (("Quiz", Quiz), ("Fails", fails)):
+        monkeypatch.setitem(gymnasium.registry, f"t/{name}-v0", EnvSpec(f"t/{name}-v0", entry_point=entry, disable_env_checker=True))
+    for source in ("t/Quiz-v0", gymnasium.spec("t/Quiz-v0"), Quiz, f"{__name__}:Quiz"):
+        replicas = Replicas()
+        arguments = {"size": 4}
+        assert len(replicas.open(source, arguments).tasks_of("train")) == 4
+        arguments["size"] = 9  # a worker's environment is that of the run
+        replicas.take(defers_scoring=False)
+        assert len(replicas.take(defers_scoring=False).seat.definition.tasks_of("train")) == 4
+        replicas.close()
+    with pytest.raises(TypeError, match=r"^of the constructor itself$"):
+        make_env("t/Fails-v0", {"size": 1})
+    with pytest.raises(ConfigurationError, match=r"cannot be made with these arguments: .*unexpected keyword argument 'sise'"):
+        make_env("t/Quiz-v0", {"sise": 1})
 
 
 @pytest.mark.parametrize("defers", [True, False])

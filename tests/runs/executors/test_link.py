@@ -106,6 +106,35 @@ async def test_the_first_address_that_answers_is_taken() -> None:
         await connect(["127.0.0.1:1", "127.0.0.1:2"])
 
 
+async def test_why_an_address_does_not_answer_is_told_where_its_error_has_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any) -> Any:
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "open_connection", never)
+    with pytest.raises(LinkClosed, match=r"cannot reach the coordinator of its run \(h:1: TimeoutError; ::1:2: TimeoutError\)$"):
+        await connect(["h:1", "::1:2"])
+    with pytest.raises(LinkClosed, match=r"cannot reach the coordinator of its run \(\)$"):
+        await connect([])
+
+
+@pytest.mark.parametrize(
+    ("peer", "own", "is_local"),
+    [
+        (("127.0.0.9", 1), ("127.0.0.1", 2), True),
+        (("::1", 1, 0, 0), ("::2", 2, 0, 0), True),
+        (("10.0.0.5", 1), ("10.0.0.5", 2), True),
+        (("10.0.0.6", 1), ("10.0.0.5", 1), False),
+        (("10.127.0.1", 1), ("10.0.0.5", 1), False),
+    ],
+)
+async def test_the_other_side_is_on_this_machine_by_its_address(peer: Any, own: Any, is_local: bool) -> None:
+    class Writer:
+        get_extra_info = staticmethod({"peername": peer, "sockname": own}.get)
+
+    link = WorkerLink(asyncio.StreamReader(), Writer())  # type: ignore[arg-type]
+    assert (link.peer, link.is_local) == (peer[0], is_local)
+
+
 async def test_what_was_sent_before_it_is_closed_arrives() -> None:
     async def say(link: WorkerLink) -> None:
         link.send({"last": 1})

@@ -195,5 +195,5 @@ async def connect(addresses: Sequence[str]) -> WorkerLink:
             async with asyncio.timeout(10):
                 return WorkerLink(*await asyncio.open_connection(host, int(port)))
         except OSError as error:  # a timeout, too
-            reasons.append(f"{address}: {error or type(error).__name__}")
+            reasons.append(f"{address}: {str(error) or type(error).__name__}")
     raise LinkClosed(f"process {os.getpid()} on {socket.gethostname()} cannot reach the coordinator of its run ({'; '.join(reasons)})")
