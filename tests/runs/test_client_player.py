@@ -94,6 +94,20 @@ async def test_an_error_of_the_library_is_in_the_state_and_names_the_end() -> No
     assert (await Rollouts().play(Own("state"), env.tasks.input(0), ScriptedClient([]), "m", None))["stop_condition"] == "rollout_completed"
 
 
+@pytest.mark.parametrize("has_state", [True, False])
+async def test_an_interruption_gets_out_and_what_had_begun_is_cleaned_up(has_state: bool) -> None:
+    class Interrupted(Own):
+        async def rollout(self, input: Any, client: Any, model: str, sampling_args: Any = None) -> Any:
+            if has_state:
+                await self.init_state(input, client, model, sampling_args)
+            raise KeyboardInterrupt
+
+    env = Interrupted(None)
+    with pytest.raises(KeyboardInterrupt):
+        await Rollouts().play(env, env.tasks.input(0), ScriptedClient([]), "m", None)
+    assert len(env.cleaned) == has_state
+
+
 class Failing(ChatEnv):
     """Raises one thing after another, and notes what its attempts begin with."""
 

@@ -14,7 +14,7 @@ from vfgym.errors import ConfigurationError, InfraError
 from vfgym.results import fingerprint_of
 from vfgym.runs import RunSettings
 from vfgym.runs.engine import GroupJob
-from vfgym.runs.inputs import Example, Seeds, TaskInputs
+from vfgym.runs.inputs import Example, ListedInputs, Seeds, TaskInputs
 from vfgym.runs.preparing import PreparedRun, groups_of, part_of, prepare, scores_in_groups
 from vfgym.runs.replicas import Replicas
 from vfgym.tasks import ProceduralTasks
@@ -88,6 +88,14 @@ def test_rollouts_are_scored_together_where_the_rubric_or_the_settings_ask_for_i
             scores_in_groups(env, True)
     else:
         assert not scores_in_groups(env, True)
+
+
+def test_inputs_with_different_numbers_of_rollouts_are_whole_or_not_at_all() -> None:
+    rows = [{"question": "?", "example_id": id} for id in (4, 4, 6)]
+    inputs = ListedInputs(SingleTurnEnv(ROWS).tasks_of("train"), rows)
+    assert numbers(groups_of(inputs, RunSettings(), in_groups=False)) == [(4, [0, 1]), (6, [0])]
+    with pytest.raises(ConfigurationError, match="these inputs have different ones"):
+        groups_of(inputs, RunSettings(shard=(0, 1)), in_groups=False)
 
 
 ENDLESS = ProceduralTasks(lambda index: {"question": f"{index}?"})

@@ -216,6 +216,11 @@ def actions_of(row: Mapping[str, Any]) -> list[Response]:
     trajectory = row.get("trajectory")
     if trajectory is not None:
         return [_response_of(step) for step in trajectory]
+    if isinstance(row["completion"], str):
+        raise ConfigurationError(
+            "the row cannot be played again: its completion is one text, which does not tell its turns. Keep them, with"
+            ' evaluate(..., state_columns=["trajectory"])'
+        )
     messages = [as_message(message) for message in row["completion"] or () if message["role"] == "assistant"]
     turns = (row.get("metrics") or {}).get("num_turns", len(messages))
     if turns != len(messages):

@@ -223,6 +223,52 @@ async def test_the_cache_of_the_coordinator_is_asked_from_any_loop() -> None:
     assert len(wire.sent) == 2, "what is nested too deeply is used and not kept"
 
 
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), OSError("the connection broke")])
+async def test_a_question_that_is_given_up_is_forgotten_and_its_answer_goes_nowhere(error: BaseException) -> None:
+    wire = Wire()
+    ledger = Ledger(cast(WorkerLink, wire))
+    given_up, other = (asyncio.create_task(ledger.ask({"find": key})) for key in "ab")
+    await turn()
+    ledger._questions[0].set_exception(error) if isinstance(error, OSError) else given_up.cancel()
+    with pytest.raises(type(error)):
+        await given_up
+    ledger.take({"question": 0, "answer": "late"})
+    ledger.take({"question": 7, "answer": "never asked"})
+    assert not other.done()
+    ledger.take({"question": 1, "answer": 0})
+    ledger.take({"question": 1, "answer": "twice"})
+    assert await other == 0
+    assert wire.sent == [{"find": "a", "question": 0}, {"find": "b", "question": 1}]
+    assert ledger._questions == {}
+
+
+async def test_a_place_is_free_again_where_no_leave_came() -> None:
+    """Whoever gives up while the coordinator is asked leaves its place to the next."""
+    wire = Wire()
+    ledger = Ledger(cast(WorkerLink, wire))
+    pace = ReportingPace(1.0, ledger, asks_leave=True)
+    for _ in range(3):
+        asking = asyncio.create_task(pace.enter())
+        await turn()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert wire.sent == [{"ask": 1}] * 3, "each got its place"
+    ledger.take({"leave": 3})
+    assert ledger._leaves_used == 3
+
+
+def test_a_message_without_a_meter_or_a_pace_is_taken_in_all_the_same() -> None:
+    async def take() -> None:
+        ledger = Ledger(cast(WorkerLink, wire := Wire()))
+        for message in ({"busy": 1.0}, {"used_up": {"limit": "tokens", "allowed": 1, "used": 2}}, {"leave": 0}):
+            ledger.take(message)
+        ledger.report()
+        assert wire.sent == []
+
+    asyncio.run(take())
+
+
 @pytest.mark.parametrize(
     ("spend", "told"),
     [
