@@ -18,13 +18,18 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from tests import environments
 from tests.interruptions import ctrl_c
 from vfgym import EnvGroup, Response, Rubric, SingleTurnEnv, Usage, blocking, cleanup, teardown, to_chat
-from vfgym.agents import ScriptedAgent
+from vfgym.agents import ModelAgent, ScriptedAgent
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Message
 from vfgym.results import GenerateOutputs, ResultsError, RolloutOutput, load_results
 from vfgym.runs import Progress, aevaluate
 from vfgym.runs import evaluate as shown_evaluate
 from vfgym.state import State
+from vfgym.testing import ScriptedClient
+
+LAKE = "gymnasium/FrozenLake-v1"
+OWN = gymnasium.spec(LAKE).kwargs
+"""Arguments with which it is registered."""
 
 ENV_ID = "evaluation-tests/Sums-v0"
 TOGETHER_SECONDS = 240.0
@@ -163,6 +168,37 @@ def test_an_error_inside_a_constructor_is_the_authors_own() -> None:
 
 
 # Seeds
+
+
+def says_left(observation: Any, info: Any) -> str:
+    return "left"
+
+
+@pytest.mark.parametrize(
+    ("env", "agent", "options", "said"),
+    [
+        (LAKE, "random", {"env_args": {"map_name": "8x8"}}, {"env_id": LAKE, "env_args": {"map_name": "8x8"}, "model": "random"}),
+        (LAKE, says_left, {"env_id": "lake", "model": "lefty"}, {"env_id": "lake", "env_args": OWN, "model": "lefty"}),
+        (
+            lambda: gymnasium.make(LAKE, map_name="8x8"),
+            "random",
+            {},
+            {"env_id": LAKE, "env_args": OWN | {"map_name": "8x8"}, "model": "random"},
+        ),
+        (
+            SingleTurnEnv([{"question": "?"}]),
+            ModelAgent(ScriptedClient(["a"]), "m", {"temperature": 0.0}),
+            {},
+            {"env_id": "SingleTurnEnv", "env_args": {}, "model": "m", "is_model": True, "sampling_args": {"temperature": 0.0}},
+        ),
+    ],
+)
+def test_metadata_say_what_was_played_and_who_answered(env: Any, agent: Any, options: dict[str, Any], said: dict[str, Any]) -> None:
+    results = shown_evaluate(env, agent, num_examples=1, limits_each={"turns": 1}, progress=False, **options)
+    metadata: Any = results["metadata"]
+    expected = {"is_model": False, "base_url": "", "sampling_args": {}, **said}
+    assert {name: metadata[name] for name in expected} == expected
+    assert results["outputs"][0]["env_id"] == said["env_id"]
 
 
 def test_a_seed_replays_whatever_runs_at_once_and_however_much_is_played() -> None:

@@ -125,7 +125,14 @@ def test_what_a_row_does_not_hold_is_not_made_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [{"question": "2 + 2?", "answer": "4"}, {"question": "2 + 2?"}, {"prompt": "2 + 2?"}, {"prompt": "?", "answer": ""}]
+    "task",
+    [
+        {"question": "2 + 2?", "answer": "4"},
+        {"question": "2 + 2?"},
+        {"question": "2 + 2?", "answer": ""},
+        {"prompt": "2 + 2?"},
+        {"prompt": "?", "answer": ""},
+    ],
 )
 def test_the_task_of_a_row_is_whole_with_or_without_question_and_answer(task: dict[str, Any]) -> None:
     if isinstance(task.get("prompt"), str):
