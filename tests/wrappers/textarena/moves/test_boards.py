@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.wrappers.textarena.moves.checking import listed, moves_of_games
@@ -60,7 +62,8 @@ SQUARES = {(row, col) for row in range(4) for col in range(4)}
         ("Nim-v0", [], {f"[{pile} {number}]" for pile, size in enumerate((3, 4, 5)) for number in range(1, size + 1)}),
         ("Chopsticks-v0", [], {*ATTACKS, "[split 0 2]", "[split 2 0]"}),
         ("Battleship-v0", [], {f"[{row}{col}]" for row in "ABCDE" for col in range(5)}),
-        ("Snake-v0", [], {"[up]", "[down]", "[left]", "[right]"}),
+        *((f"{game}-v0", [], {"[up]", "[down]", "[left]", "[right]"}) for game in ("Snake", "Surround")),
+        ("Breakthrough-v0", ["[a2a3]"], {f"[{col}7{col}6]" for col in "abcdefgh"}),
         ("Stratego-v0", [], {"[D0 E0]", "[D1 E1]", "[D4 E4]", "[D5 E5]", "[D5 F5]", "[D5 G5]", "[D8 E8]", "[D9 E9]"}),
         ("Tak-v0", [], {f"[place () {{({row},{col}): [{kind}0]}}]" for row, col in SQUARES for kind in "FWC"}),
         ("Breakthrough-v0", [], {f"[{col}2{col}3]" for col in "abcdefgh"}),
@@ -85,3 +88,89 @@ def test_what_is_legal_at_the_beginning_and_after_some_moves(env_id: str, made: 
 @pytest.mark.parametrize(("env_id", "number"), [("Crusade-v0", 40), ("LinesOfAction-v0", 36), ("SantoriniBaseFixed-v0", 68)])
 def test_how_many_moves_are_legal_at_the_beginning(env_id: str, number: int) -> None:
     assert len(listed(env_id)) == number
+
+
+def placed(env_id: str, size: int, empty: Any, **pieces: str) -> Any:
+    """Return a game on whose board stands only what is given: by row and column, such as ``r2c4``."""
+    raw = begun(env_id).raw
+    raw.board = raw.state.game_state["board"] = [[pieces.get(f"r{row}c{col}", empty) for col in range(size)] for row in range(size)]
+    return raw
+
+
+LINES = {"r0c0": "O", "r0c2": "X", "r0c4": "O", "r4c0": "X"}
+CAPTURES = {"r4c4": "O", "r6c4": "O", "r4c6": "X"}
+BREAKTHROUGH = {"r2c2": "W", "r3c1": "B", "r3c2": "B", "r3c3": "B", "r3c7": "W", "r0c0": "B"}
+ALQUERQUE = {"r2c2": "R", "r2c1": "R", "r1c1": "B", "r3c3": "B", "r2c3": "B"}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "size", "pieces", "player", "moves"),
+    [
+        ("Breakthrough-v0", 8, BREAKTHROUGH, 0, "c3b4 c3d4 h4h5"),
+        ("Breakthrough-v0", 8, BREAKTHROUGH, 1, "b4b3 b4c3 d4c3 d4d3"),
+        ("Alquerque-v0", 5, ALQUERQUE, 0, "b3_a4 b3_b5 b3_c4 c3_a5 c3_c4 c3_d4 c3_e1 c3_e3"),
+        ("Alquerque-v0", 5, ALQUERQUE, 1, "b4_a3 b4_b2 d2_c1 d2_d1 d2_e1 d3_c2 d3_e2"),
+        ("LinesOfAction-v0", 8, LINES, 0, "a8a6 a8b7 e8c6 e8e7 e8f7 e8h8"),
+        ("LinesOfAction-v0", 8, LINES, 1, "a4a2 a4a6 a4b3 a4b4 a4c6 c8b7 c8c7 c8d7"),
+        ("LinesOfAction-v0", 8, CAPTURES, 0, "e2d2 e2d3 e2f1 e2f2 e2g4 e4c4 e4d3 e4d5 e4e6 e4f3 e4f5 e4g4"),
+        ("Othello-v0", 8, {}, 0, "skip"),
+        ("Othello-v0", 8, {"r0c0": "B", "r0c1": "W", "r1c0": "W"}, 0, "0,_2 2,_0"),
+        ("Othello-v0", 8, {"r0c0": "W", "r0c1": "B", "r1c0": "W"}, 1, "0,_2"),
+        ("QuantumTicTacToe-v0", 3, {f"r{cell // 3}c{cell % 3}": "X" for cell in (0, 1, 2, 3, 4, 6, 7)}, 0, "5,8 8,5"),
+        ("QuantumTicTacToe-v0", 3, {f"r{cell // 3}c{cell % 3}": "X" for cell in range(8)}, 0, ""),
+        ("WildTicTacToe-v0", 3, {f"r{cell // 3}c{cell % 3}": "O" for cell in (0, 2, 3, 4, 5, 6, 7)}, 1, "O_1 O_8 X_1 X_8"),
+    ],
+)
+def test_what_is_legal_in_a_position(env_id: str, size: int, pieces: dict[str, str], player: int, moves: str) -> None:
+    listed_now = boards.LEGAL[env_id.partition("-")[0]](placed(env_id, size, "", **pieces), player)
+    assert sorted(listed_now or []) == [f"[{move.replace('_', ' ')}]" for move in moves.split()]
+
+
+def test_boards_that_are_won_and_hands_and_piles_that_are_empty_allow_nothing() -> None:
+    raw = begun("UltimateTicTacToe-v0").raw
+    state = raw.state.game_state
+    state["macro_board"][0][0], state["macro_board"][2][1] = "X", "O"
+    state["board"][1][2][0] = "O"
+    free = {f"[{board} {cell}]" for board in range(9) for cell in range(9)} - {"[1 6]"}
+    assert set(legal_moves(raw, 0) or []) == {move for move in free if move[1] not in "07"}
+    state["next_micro_board"] = 1
+    assert set(legal_moves(raw, 0) or []) == {move for move in free if move[1] == "1"}
+    raw = begun("Chopsticks-v0").raw
+    raw.state.game_state["hands"] = {0: [0, 3], 1: [2, 0]}
+    assert legal_moves(raw, 0) == ["[attack 1 0]", "[split 1 2]", "[split 2 1]", "[split 3 0]"]
+    assert legal_moves(raw, 1) == ["[attack 0 1]", "[split 0 2]", "[split 1 1]"]
+    raw = begun("Nim-v0").raw
+    raw.state.game_state["piles"] = [0, 2, 0]
+    assert legal_moves(raw, 0) == ["[1 1]", "[1 2]"]
+    raw = begun("SantoriniBaseFixed-v0").raw
+    raw._get_valid_moves = lambda player: ""
+    assert legal_moves(raw, 0) == []
+
+
+def test_soldiers_of_stratego_move_up_to_what_stands_in_their_way() -> None:
+    raw = begun("Stratego-v0").raw
+    raw.board = [[None] * 10 for _ in range(10)]
+    for row, col, player, rank in (
+        *((5, 2, 0, "Scout"), (5, 0, 0, "Bomb"), (3, 2, 0, "Major"), (9, 9, 0, "Flag"), (0, 0, 0, "Spy")),
+        *((5, 5, 1, "Miner"), (9, 8, 1, "Scout")),
+    ):
+        raw.board[row][col] = {"player": player, "rank": rank}
+    raw.board[7][2] = "~"
+    moves = "A0_A1 A0_B0 D2_C2 D2_D1 D2_D3 D2_E2 F2_E2 F2_F1 F2_F3 F2_F4 F2_F5 F2_G2"
+    assert sorted(legal_moves(raw, 0) or []) == [f"[{move.replace('_', ' ')}]" for move in moves.split()]
+    up, left = [f"[J8 {row}8]" for row in "ABCDEFGHI"], [f"[J8 J{col}]" for col in range(8)]
+    assert set(legal_moves(raw, 1) or []) == {"[F5 E5]", "[F5 F4]", "[F5 F6]", "[F5 G5]", "[J8 J9]", *up, *left}
+
+
+def test_stones_of_tak_are_placed_from_what_is_left_and_stacks_belong_to_who_is_on_top() -> None:
+    raw = begun("Tak-v0").raw
+    raw.board[3][3] = ["F0", "F0", "F0", "F0", "F1"]
+    raw.players[1], raw.state.current_player_id = {"stones": 0, "capstones": 1}, 1
+    moves = legal_moves(raw, 1) or []
+    free = [(row, col) for row, col in sorted(SQUARES) if (row, col) != (3, 3)]
+    assert [move for move in moves if "place" in move] == [f"[place () {{({row},{col}): [C1]}}]" for row, col in free]
+    moved = [move for move in moves if "move" in move]
+    assert len(set(moved)) == len(moved) == 2 * (1 + 2 + 4 + 7), "one to four pieces, left on one to three squares of two lines"
+    assert "[move (3,3) {(3,2): [F0], (3,1): [F0, F0], (3,0): [F1]}]" in moved
+    raw.players[0] = {"stones": 3, "capstones": 0}
+    assert [move[-5:] for move in legal_moves(raw, 0) or []] == ["F0]}]", "W0]}]"] * 15
