@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -56,6 +57,8 @@ def test_once_the_talk_is_over_decisions_are_listed(game: str, moves: set[str]) 
             break
         table.move(table.sample_move(table.turn, np.random.default_rng(0)))
     assert set(legal_moves(table.raw, 0) or []) == moves
+    if game == "ThreePlayerIPD":
+        assert set(legal_moves(table.raw, 1) or []) == {move.replace("[1", "[0") for move in moves}
 
 
 def test_a_votes_targets_follow_from_the_phase_of_the_game() -> None:
@@ -114,3 +117,91 @@ def test_guesses_and_votes_come_when_the_talk_is_over() -> None:
     assert legal_moves(conclave, 1) is None
     conclave.state.game_state["phase"] = "voting"
     assert legal_moves(conclave, 1) == [f"[player {other}]" for other in range(conclave.state.num_players) if other != 1]
+
+
+def test_a_proposal_of_two_dollars_is_answered_by_the_other_and_who_may_not_give_way_does_not() -> None:
+    raw = begun("TwoDollar-v0").raw
+    raw.total_amount = 0.02
+
+    def drawn(player: int, proposer: int | None) -> set[str]:
+        raw.current_proposal = {"amount": None if proposer is None else 0.0, "proposer": proposer}
+        return {sample_move(raw, player, np.random.default_rng(seed)) for seed in range(60)}
+
+    proposals = {f"[Propose] $0.0{cents}" for cents in range(3)}
+    assert drawn(0, None) == drawn(0, 0) == proposals
+    assert drawn(0, 1) == drawn(1, 0) == {*proposals, "[Accept]", "[Reject]"}
+    raw.player_proposal_history[1] = [0.0, 0.02, 0.01]
+    assert drawn(1, None) == proposals
+    raw.player_roles[1] = {"name": "high_tension"}
+    assert drawn(1, None) == proposals - {"[Propose] $0.00"}
+    raw.player_proposal_history[1] = []
+    assert drawn(1, None) == proposals
+
+
+def test_shares_guesses_and_bids_keep_to_their_limits() -> None:
+    ultimatum, average, auction = (
+        begun(f"{game}-v0").raw for game in ("IteratedUltimatumGame", "IteratedTwoThirdsAverage", "SimpleBlindAuction")
+    )
+    ultimatum.state.game_state["phase"] = "responding"
+    assert legal_moves(ultimatum, 1) == ["[Accept]", "[Reject]"]
+    average.min_guess, average.max_guess = 3.0, 5.0
+    assert {sample_move(average, 0, np.random.default_rng(seed)) for seed in range(40)} == {"[3]", "[4]", "[5]"}
+    assert {sample_move(auction, 0, np.random.default_rng(seed)) for seed in range(60)} == {*REMARKS}
+    auction.state.game_state.update(phase="bidding", remaining_capital={0: 7, 1: 1000})
+    auction.num_items = 2
+    bids = {sample_move(auction, 0, np.random.default_rng(seed)) for seed in range(300)}
+    assert bids == {f"[Bid on Item {item}: {bid}]" for item in range(2) for bid in range(1, 8)} | {
+        f"[Bid on Item 0: {one}] [Bid on Item 1: {other}]" for one in range(1, 4) for other in range(1, 4)
+    }
+
+
+def test_a_stag_is_hunted_once_the_talk_is_over() -> None:
+    """The game itself needs a later Python than others."""
+    for phase, moves in (("decision", ["[Stag]", "[Hare]"]), ("conversation", None)):
+        assert choices.stag_hunt(SimpleNamespace(state=SimpleNamespace(game_state={"phase": phase})), 0) == moves
+
+
+def test_remarks_that_all_shall_hear_stand_in_braces() -> None:
+    for game in ("MarketEntryGame", "PublicGoodsGame"):
+        raw = begun(f"{game}-v0").raw
+        assert {sample_move(raw, 0, np.random.default_rng(seed)) for seed in range(80)} == {f"{{{each}}}" for each in REMARKS}
+
+
+def test_an_own_offer_is_not_denied_and_five_pieces_are_the_most_of_one() -> None:
+    raw = begun("SimpleNegotiation-v0").raw
+    one, *_ = raw.resource_names
+    raw.state.game_state["player_resources"][0].update(dict.fromkeys(raw.resource_names, 0) | {one: 9})
+    raw.state.game_state["current_offer"] = {"to_player": 1, "requested_resources": {one: 1}}
+    said = {choices.simple_negotiation(raw, 0, np.random.default_rng(seed)) for seed in range(300)}
+    assert {"[Deny]", "[Accept]"}.isdisjoint(said)
+    assert said > {*REMARKS}
+    assert {each.split()[1] for each in said - {*REMARKS}} == {*"12345"}
+
+
+def test_settlers_negotiate_with_who_is_left_and_accept_what_both_can_pay() -> None:
+    raw = begun("SettlersOfCatan-v0").raw
+    state = raw.state.game_state
+    state.update(turn_phase="negotiation_start", eliminated_players={3})
+    assert legal_moves(raw, 1) == ["[0]", "[2]"]
+    state.update(turn_phase="negotiation", main_negotiator=0)
+    assert legal_moves(raw, 1) is None
+    hands = [raw.board.players[raw.board.str_to_enum(raw.roles[seat])].hand for seat in range(2)]
+    one, other = map(type(next(iter(hands[0]))), ("wheat", "wood"))
+    for hand in hands:
+        hand.clear()
+
+    def drawn(player: int) -> set[str]:
+        return {sample_move(raw, player, np.random.default_rng(seed)) for seed in range(80)}
+
+    assert drawn(1) == {*REMARKS}
+    assert drawn(0) == {*REMARKS, "[Done]"}
+    hands[1][one] = 1
+    offers = drawn(1) - {*REMARKS}
+    assert {each.partition(" -> ")[0] for each in offers} == {f"[Offer: 1 {one.value}"}
+    state["current_offer"] = {"from_player": 0, "to_player": 1, "offered_resources": {other: 2}, "requested_resources": {one: 1}}
+    assert drawn(1) == {"[Deny]"}
+    hands[0][other] = 2
+    assert drawn(1) == {"[Deny]", "[Accept]"}
+    hands[1][one] = 0
+    assert drawn(1) == {"[Deny]"}
+    assert "[Deny]" not in drawn(0)

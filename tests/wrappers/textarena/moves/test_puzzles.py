@@ -101,3 +101,70 @@ def test_guesses_at_what_is_hidden_are_possible_ones() -> None:
         assert cross.state.game_state["board"][row][col] == "_"
         pegs = sample_move(code, 0, np.random.default_rng(seed)).strip("[]").split()
         assert len(pegs) == len(set(pegs)) == code.state.game_state["code_length"]
+
+
+def changed(env_id: str, state: dict[str, Any] | None = None, **attributes: Any) -> Any:
+    """Return a game of which something is otherwise: in its state, or of its own."""
+    raw = begun(env_id).raw
+    raw.state.game_state.update(state or {})
+    vars(raw).update(attributes)
+    return raw
+
+
+ROOM = np.array([[0, 0, 0, 0], [1, 1, 4, 0], [1, 4, 5, 0], [0, 0, 1, 0]])
+"""Who stands at (2, 2) has a box before a wall above, one with room behind it to the left, a free floor below, and a wall to the right."""
+HANOI = {"A": [3], "B": [2], "C": [1]}
+
+
+@pytest.mark.parametrize(
+    ("make", "moves"),
+    [
+        (lambda: changed("FrozenLake-v0", {"player_pos": (3, 3)}), "up left"),
+        (lambda: changed("FrozenLake-v0", {"player_pos": (1, 2)}), "up down left right"),
+        (lambda: changed("FifteenPuzzle-v0", board=[[None, 1, 2, 3], *[[4] * 4] * 3]), "up left"),
+        (lambda: changed("FifteenPuzzle-v0", board=[[1] * 4, [1, 2, None, 3], *[[4] * 4] * 2]), "up down left right"),
+        (lambda: changed("Sokoban-v0", room_state=ROOM, player_position=np.array([2, 2])), "down left"),
+        (lambda: changed("TowerOfHanoi-v0", {"towers": HANOI}), "B_A C_A C_B"),
+        (lambda: changed("Slitherlink-v0", R=1, C=2), "h_0_0 h_0_1 h_1_0 h_1_1 v_0_0 v_0_1 v_0_2"),
+        (lambda: changed("LightsOut-v0", size=2), "0_0 0_1 1_0 1_1"),
+        (lambda: changed("Set-v0", {"board": [0] * 4}), "1,_2,_3 1,_2,_4 1,_3,_4 2,_3,_4"),
+        (lambda: changed("ThreeCardMonte-v0", num_cups=2), "0 1"),
+        (
+            lambda: changed("Countdown-v0", numbers=[6, 4, 0]),
+            "0_1_+ 0_1_- 0_1_* 0_2_+ 0_2_- 0_2_* 1_0_+ 1_0_- 1_0_* 1_2_+ 1_2_- 1_2_* 2_0_+ 2_0_- 2_0_* 2_0_/ 2_1_+ 2_1_- 2_1_* 2_1_/",
+        ),
+        (
+            lambda: changed("LogicPuzzle-v0", game_board={"one": {"a": {"b": "X", "c": None, "7": None}, "d e": {"b": None}}}),
+            "a_b_O a_c_X a_c_O",
+        ),
+        (
+            lambda: changed("Cryptarithm-v0", letters={"B", "A"}, first_letters={"A"}, digit_used={1, 3, 4, 5, 6, 7, 8, 9}),
+            "A_2 B_0 B_2",
+        ),
+        (lambda: changed("GuessTheNumber-v0", min_number=4, max_number=6, guessed_numbers={5}), "4 6"),
+    ],
+)
+def test_what_is_legal_in_a_position(make: Any, moves: str) -> None:
+    assert legal_moves(make(), 0) == [f"[{move.replace('_', ' ')}]" for move in moves.split()]
+
+
+@pytest.mark.parametrize(
+    ("make", "moves"),
+    [
+        (lambda: changed("Mastermind-v0", {"num_numbers": 3, "code_length": 1, "history": [{"guess": [1]}]}), {"[2]", "[3]"}),
+        (
+            lambda: changed("Mastermind-v0", {"num_numbers": 2, "code_length": 2, "duplicate_numbers": True}),
+            {"[1 1]", "[1 2]", "[2 1]", "[2 2]"},
+        ),
+        (lambda: changed("Minesweeper-v0", revealed=[[True, False], [True, True], [False, True]]), {"[0 1]", "[2 0]"}),
+        (lambda: changed("Sudoku-v0", {"board": [[0, 0, *[7] * 7], *[[7] * 9] * 8]}, is_safe=lambda board, r, c, n: n in (1, 9)),
+         {"[1 1 1]", "[1 1 9]", "[1 2 1]", "[1 2 9]"}),
+        (
+            lambda: changed("Crosswords-v0", {"board": [["A", "."], ["_", "B"]]}),
+            {f"[1 0 {letter}]" for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+        ),
+    ],
+)  # fmt: skip
+def test_all_guesses_that_are_possible_are_drawn_and_no_others(make: Any, moves: set[str]) -> None:
+    raw, rng = make(), np.random.default_rng(0)
+    assert {sample_move(raw, 0, rng) for _ in range(10 * len(moves))} == moves
