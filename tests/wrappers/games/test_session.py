@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -13,11 +15,12 @@ import pytest
 import vfgym
 from tests.wrappers.games.counting import Counting, Game, _rollout
 from tests.wrappers.games.nim import Nim, NimEnv
+from vfgym.aio.threads import Worker
 from vfgym.errors import Error
 from vfgym.state import State
 from vfgym.testing import ScriptedClient
 from vfgym.wrappers.games import session
-from vfgym.wrappers.games.session import close_or_log
+from vfgym.wrappers.games.session import GameSession, close_or_log
 from vfgym.wrappers.games.turns import Turn
 
 
@@ -290,3 +293,41 @@ async def test_a_game_whose_closing_fails_leaves_no_thread(blocking: bool, caplo
     for thread in set(threading.enumerate()) - before:
         await asyncio.to_thread(thread.join, 20)
         assert not thread.is_alive() or "asyncio" in thread.name
+
+
+def test_closing_a_game_swallows_errors_only() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        close_or_log(SimpleNamespace(close=interrupt))
+    session.GameSessionEnv.close_game(Counting(), object())  # has nothing to close
+
+
+async def test_a_move_that_ends_while_it_is_waited_for_is_followed_by_the_closing(caplog: pytest.LogCaptureFixture) -> None:
+    env = Slow()
+    await env.areset(seed=0)
+    move = asyncio.ensure_future(env.astep("think"))
+    await asyncio.to_thread(env.thinks.wait, 60)
+    move.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await move
+    closing = asyncio.ensure_future(env.aclose())
+    await asyncio.sleep(0)
+    env.is_released.set()
+    await closing
+    assert ([game.closed for game in env.games], caplog.messages) == ([1], [])
+
+
+def test_a_copy_of_a_session_has_its_game_and_no_thread() -> None:
+    player = GameSession()
+    player.game, player.has_game, player.worker = ["a game"], True, Worker()
+    for twin in (copy.deepcopy(player), pickle.loads(pickle.dumps(player))):
+        assert (twin.game, twin.has_game, twin.worker, twin.is_stuck) == (["a game"], True, None, False)
+        assert twin.game is not player.game
+    player.worker.close()
+    closed: list[Any] = []
+    unstarted = GameSession()
+    unstarted.game, unstarted.has_game = "a game", True
+    unstarted.abandon(closed.append)
+    assert (unstarted.game, unstarted.has_game, unstarted.worker) == (None, False, None)
