@@ -245,3 +245,20 @@ async def test_where_a_loop_runs_an_opponent_that_blocks_is_asked_on_another_thr
     await env.areset(seed=0)
     assert (await env.astep("1")).observation[-1].content == "Player 1 takes 1, 3 are left."
     assert len(asked_on - {threading.current_thread()}) == 1
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_an_opponent_is_told_its_own_info_and_may_do_with_its_observation_what_it_likes(tells: bool) -> None:
+    infos: list[dict[str, Any]] = []
+    lengths: list[int] = []
+
+    def greedy(observation: list[Message], info: dict[str, Any]) -> str:
+        infos.append(info)
+        lengths.append(len(observation))
+        observation.clear()
+        return "1"
+
+    play(NimEnv(sticks=4, opponents=greedy, tell_legal_actions=tells), ["1", "1"])
+    legal = [{"legal_actions": ["1", "2", "3"]}, {"legal_actions": ["1"]}] if tells else [{}, {}]
+    assert infos == [{"example_id": -1, "tools": [], "player": 1, "game_info": {}, **each} for each in legal]
+    assert lengths == [1, 3]
