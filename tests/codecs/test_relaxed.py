@@ -96,3 +96,70 @@ def test_json_of_keys_twice_or_too_many_levels_is_none(text: str) -> None:
 )
 def test_the_outermost_pairs_of_brackets_are_found(text: str, parts: list[str]) -> None:
     assert [text[start:end] for start, end in outermost_brackets(text)] == parts
+
+
+@pytest.mark.parametrize("opener", ["[", "(", "{a: "])
+def test_sixty_four_levels_of_brackets_are_read(opener: str) -> None:
+    closer = {"[": "]", "(": ")", "{a: ": "}"}[opener]
+    data = read_relaxed(opener * 64 + "x" + closer * 64)
+    levels = 0
+    while isinstance(data, list | dict):
+        data, levels = (data["a"] if isinstance(data, dict) else data[0]), levels + 1
+    assert (data, levels) == ("x", {"[": 64, "(": 0, "{a: ": 64}[opener])
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_relaxed(opener * 65 + "x" + closer * 65)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "there is nothing to read"),
+        ("[1", "']' is missing"),
+        ("{a: (1}", "'}' closes nothing"),
+        ("1]", "']' closes nothing"),
+        (": 1", "':' stands after no key"),
+        ("= 1", "'=' stands after no key"),
+        ("0.5: 1", "':' stands after no key"),
+        ("a: b: 1", "':' stands after no key"),
+        ("a:, b: 1", "there is no value for 'a'"),
+        ("a:; b: 1", "there is no value for 'a'"),
+        ("a: 1, b:", "keys without values"),
+        ("a: 1, 2", "keys without values"),
+        ("a: 1, a: 2", "a key stands there twice"),
+        ('[1, "a', "cannot read on from"),
+    ],
+)
+def test_why_a_text_cannot_be_read_is_said(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        read_relaxed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        *(
+            ("0", 0),
+            ("0, 0", [0, 0]),
+            ('""', ""),
+            ("''", ""),
+            ("null", None),
+            ("none", None),
+            ("None", None),
+            ("TRUE", True),
+            ("false", False),
+        ),
+        *(
+            ("a:\n1", {"a": 1}),
+            ("a: 0, b: ''", {"a": 0, "b": ""}),
+            ("1; 2", [1, 2]),
+            ("(1\n2)", [1, 2]),
+            ("(1;)", 1),
+            ("{ }", {}),
+            ("[,]", []),
+        ),
+        *(("true: 1", {"True": 1}), (".5, 5., 1e2, +1", [0.5, 5, 100, 1]), ("Infinity", float("inf")), ("1x", "1x")),
+    ],
+)
+def test_nothing_zero_and_empty_are_themselves(text: str, data: Any) -> None:
+    read = read_relaxed(text)
+    assert (read, type(read)) == (data, type(data))

@@ -121,6 +121,11 @@ def test_seeds_are_those_of_each_environment(seed: Any, group_size: int, seeds: 
         ([1, 2, 3], "expected 4, got 3"),
         ([1, 2, 3, 0.5], "seeds must be integers"),
         ([1, 2, 3, 3], "environments 0 to 1 are a group"),
+        ([1, 1, 3, None], r"^seed: environments 2 to 3 are a group, and it must be the same for them; got .3, None.$"),
+        ([0, None, 1, 1], "environments 0 to 1 are a group"),
+        ([1, 1, True, True], "seeds must be integers or None"),
+        ([], "expected 4, got 0"),
+        (b"1234", "seed must be an integer, a list with one for each environment, or None; got b'1234'"),
     ],
 )
 def test_seeds_that_are_not(seed: Any, says: str) -> None:
@@ -131,6 +136,10 @@ def test_seeds_that_are_not(seed: Any, says: str) -> None:
 def test_options_are_those_of_each_environment_or_of_all() -> None:
     assert (as_options(None, 2, 1), as_options({"a": 1}, 2, 1)) == (([None, None], None), ([{"a": 1}] * 2, None))
     assert as_options(({}, None), 2, 1) == ([{}, None], None)
+    whole = [{"a": 1}, None]
+    options, _ = as_options(whole, 2, 1)
+    whole.clear()
+    assert (options, as_options({}, 2, 2)) == ([{"a": 1}, None], ([{}, {}], None))
     given = {"reset_mask": np.array([False, True]), "a": 1}
     options, mask = as_options(given, 2, 1)
     assert (options, mask is given["reset_mask"], list(given)) == ([{"a": 1}] * 2, True, ["reset_mask", "a"])
@@ -150,6 +159,12 @@ def test_options_are_those_of_each_environment_or_of_all() -> None:
         ({"reset_mask": np.zeros(4, bool)}, "all of it is False"),
         ({"reset_mask": np.array([True, True, True, False])}, "environments 2 to 3 are a group"),
         ([{"a": 1}, None, None, None], "environments 0 to 1 are a group"),
+        ([None, None, {}, None], "reset options: environments 2 to 3 are a group"),
+        ([None, None, None, {"reset_mask": None}], "reset_mask is for the whole vector"),
+        ([], "expected 4, got 0"),
+        ("", "options must be a dict, or a list"),
+        (0, "options must be a dict, or a list with one for each environment; got int"),
+        ({"reset_mask": np.array([False, False, False, True])}, "environments 2 to 3 are a group"),
     ],
 )
 def test_options_that_are_not(options: Any, says: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.view.runs import failed_row, reports_of, row
 from vfgym.results import GenerateOutputs
@@ -35,3 +38,25 @@ def test_an_interval_is_over_tasks(tmp_path: Path) -> None:
     for mean in (report.reward, report.metrics["m"]):
         assert mean.interval is not None
         assert mean.interval[0] < 0.5 < mean.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ({"env_id": "e", "model": "m", "path_to_save": "/runs/r"}, "e · m · r"),
+        ({"env_id": "", "model": None, "path_to_save": "/runs/r"}, "r"),
+        ({"env_id": "e", "path_to_save": None}, "e"),
+        ({"model": "m", "path_to_save": ""}, "m"),
+        ({"env_id": None}, "run"),
+    ],
+)
+def test_a_run_is_called_by_what_is_known_of_it(metadata: Any, name: str) -> None:
+    assert report_run(GenerateOutputs(outputs=[], metadata=metadata)).name == name
+
+
+@pytest.mark.parametrize(("threshold", "passed"), [(0.0, [2, 0]), (0.5, [2, 0]), (0.75, [1, 0]), (1.0, [1, 0])])
+def test_what_passes_reaches_the_threshold_and_did_not_fail(tmp_path: Path, threshold: float, passed: list[int]) -> None:
+    rows = [row(0, 0, 1.0), row(0, 1, 0.5), failed_row(1), row(1, 1, failed=True, counted_reward=1.0)]
+    (report,) = reports_of(tmp_path, rows, rollouts_per_example=2, pass_threshold=threshold)
+    assert [task.num_passed for task in report.tasks] == passed
+    assert [task.num_failed for task in report.tasks] == [0, 2]

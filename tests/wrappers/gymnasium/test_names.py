@@ -14,6 +14,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from vfgym.wrappers.gymnasium.descriptions import describe
+from vfgym.wrappers.gymnasium.names import declared_action_labels, declared_action_names, declared_channels, declared_labels
 
 
 class Game(gym.Env[Any, Any]):
@@ -126,3 +127,63 @@ def test_labels_are_those_that_the_environment_declares() -> None:
     assert describe(env).about_observations == "The numbers of each row are: presence, x, y."
     env.observation_space = Box(-1, 1, (5, 4))
     assert describe(env).about_observations == ""
+
+
+@pytest.mark.parametrize(
+    "attribute", ["actions", "Actions", "Action", "action_names", "ACTION_NAMES", "action_meanings", "ACTION_MEANING", "action_map"]
+)
+@pytest.mark.parametrize("parts", ["", "action_type", "game", "env", "_env", "game _env", "env action_type"])
+def test_each_attribute_of_each_part_names_the_actions(attribute: str, parts: str) -> None:
+    holder: Any = SimpleNamespace(**{attribute: ["left", "right"]})
+    for part in reversed(parts.split()):
+        holder = SimpleNamespace(**{part: holder})
+    assert declared_action_names(holder, Discrete(2)) == ("left", "right")
+    assert declared_action_names(SimpleNamespace(other=holder), Discrete(2)) == ()
+
+
+@pytest.mark.parametrize("attribute", ["observation_labels", "observation_names", "feature_names", "features"])
+def test_each_attribute_names_the_observations_and_empty_or_double_ones_do_not(attribute: str) -> None:
+    for made in (SimpleNamespace, lambda **names: SimpleNamespace(observation_type=SimpleNamespace(**names))):
+        for labels in (["a", "b"], ("a",), ["a", ""]):
+            assert [*declared_labels(made(**{attribute: labels}))] == [tuple(labels)]
+        for labels in ([], (), ["a", "a"], ["a", 1], "ab", None, {"a": 0}):
+            assert [*declared_labels(made(**{attribute: labels}))] == []
+    both = SimpleNamespace(features=["c"], observation_labels=["a", "b"], observation_type=SimpleNamespace(features=["d"]))
+    assert [*declared_labels(both)] == [("a", "b"), ("c",), ("d",)]
+
+
+def test_channels_are_those_of_the_game_and_its_parts_in_order() -> None:
+    game = SimpleNamespace(channels=0, CHANNELS=["b"], game=SimpleNamespace(channel_names=("c",), env=SimpleNamespace(channels=None)))
+    assert [*declared_channels(game)] == [0, ["b"], ("c",)]
+
+
+@pytest.mark.parametrize(
+    ("game", "names"),
+    [
+        ({"actions": ["n", "l", "r", "u", "d", "f"]}, ("no-op", "left", "right", "up", "down", "fire")),
+        ({"actions": list("abcdef"), "action_names": list("ghijkm")}, tuple("abcdef")),
+        ({"actions": list("abc"), "action_names": list("ghijkm")}, tuple("ghijkm")),
+        ({"actions": [*"abcde", " "]}, ()),
+        ({"actions": [*"abcde", None]}, ()),
+        ({"actions": list("zabcdefy"), "action_set": [1, 2, 3, 4, 5, 6]}, tuple("abcdef")),
+        ({"actions": list("zabcdefy"), "_action_set": np.array([6, 5, 4, 3, 2, 7])}, tuple("fedcby")),
+        ({"actions": list("zabcdefy"), "action_set": [1, 2, 3, 4, 5, 8]}, ()),
+        ({"actions": list("zabcdefy"), "action_set": [1, 2, 3, 4, 5, -1]}, ()),
+        ({"actions": list("zabcdefy"), "action_set": [], "_action_set": [0, 1, 2, 3, 4, 5]}, tuple("zabcde")),
+        ({"actions": list("zabcdefy"), "action_set": [0.0] * 6}, ()),
+        ({"button_map": [[0, 1]] * 6, "get_available_buttons": lambda: ["A"]}, ()),
+        ({"button_map": None, "get_available_buttons": lambda: ["A"]}, ()),
+        ({"actions": list("abcdef"), "get_action_meanings": lambda: list("ghijkm")}, tuple("ghijkm")),
+        ({"actions": list("abcdef"), "get_action_meanings": lambda: list("gh")}, tuple("abcdef")),
+        ({"actions": list("abcdef"), "get_action_meanings": list("ghijkm")}, tuple("abcdef")),
+    ],
+)
+def test_of_several_that_name_actions_the_first_that_fits_counts(game: dict[str, Any], names: tuple[str, ...]) -> None:
+    assert declared_action_names(SimpleNamespace(**game), Discrete(6)) == names
+
+
+def test_buttons_are_those_of_the_first_part_that_has_some() -> None:
+    inner = SimpleNamespace(get_available_buttons=lambda: ["C"])
+    outer = SimpleNamespace(get_available_buttons=lambda: ["A", SimpleNamespace(name="B")], game=inner)
+    for game, labels in ((outer, ("A", "B")), (SimpleNamespace(game=inner), ("C",)), (SimpleNamespace(get_available_buttons=3), ())):
+        assert declared_action_labels(game) == labels

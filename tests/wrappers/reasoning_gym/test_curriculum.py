@@ -143,9 +143,10 @@ def test_the_evaluation_split_is_spread_over_all_levels_fixed_and_apart_from_tra
 
 
 def test_the_evaluation_split_can_have_one_level() -> None:
-    env = graded(eval_level=3)
-    play(env, episodes=4)
-    assert {row["info"]["level"] for row in env.eval_tasks.rows} == {3}
+    for level in (0, 3):
+        env = graded(eval_level=level, level=0)
+        play(env, episodes=4)
+        assert ({row["info"]["level"] for row in env.eval_tasks.rows}, env.level) == ({level}, 1)
 
 
 def test_a_task_of_a_level_that_there_is_not() -> None:
@@ -181,6 +182,36 @@ def test_the_state_is_plain_data() -> None:
     play(other)
     assert other.level == 2
     assert state["scores"] == {"chain_sum": [1.0, 1.0]}
+
+
+def test_what_is_returned_or_was_loaded_may_be_changed() -> None:
+    env, state = graded(), {"levels": {"chain_sum": 1}, "scores": {"chain_sum": [1.0]}}
+    env.load_state_dict({"curriculum": state})
+    state["levels"]["chain_sum"] = 5
+    state["scores"]["chain_sum"].append(0.0)
+    kept = env.state_dict()
+    assert kept == {"curriculum": {"levels": {"chain_sum": 1}, "scores": {"chain_sum": [1.0]}}}
+    kept["curriculum"]["levels"]["chain_sum"] = 5
+    kept["curriculum"]["scores"]["chain_sum"].clear()
+    env.curriculum.levels["chain_sum"] = 5
+    assert env.state_dict() == {"curriculum": {"levels": {"chain_sum": 1}, "scores": {"chain_sum": [1.0]}}}
+    plain = ReasoningGymEnv("chain_sum", num_train_examples=1, num_eval_examples=1)
+    assert plain.state_dict() == {}
+    plain.load_state_dict({})
+
+
+@pytest.mark.parametrize(
+    ("given", "config"),
+    [
+        (False, None),
+        (True, CurriculumConfig()),
+        ({}, CurriculumConfig()),
+        ({"threshold": 1, "lower_threshold": 0, "window": 1, "level": 0, "eval_level": 0}, CurriculumConfig(1, 0, 1, 0, 0)),
+        (CurriculumConfig(window=2), CurriculumConfig(window=2)),
+    ],
+)
+def test_what_a_curriculum_may_be_given_as(given: Any, config: CurriculumConfig | None) -> None:
+    assert CurriculumConfig.of(given) == config
 
 
 @pytest.mark.parametrize(
@@ -306,9 +337,9 @@ def test_the_signature_of_the_rollout_api() -> None:
     ("curriculum", "message"),
     [
         ({"treshold": 0.5}, "Did you mean `threshold`"),
-        *(({"threshold": threshold}, "above 0 and up to 1") for threshold in (0, 1.5, "0.5")),
-        *(({"lower_threshold": threshold}, "below its threshold 0.8") for threshold in (0.8, -1)),
-        *(({"window": window}, "positive whole number") for window in (0, 2.5)),
+        *(({"threshold": threshold}, "above 0 and up to 1") for threshold in (0, 1.5, "0.5", True)),
+        *(({"lower_threshold": threshold}, "below its threshold 0.8") for threshold in (0.8, -1, False, "0")),
+        *(({"window": window}, "positive whole number") for window in (0, 2.5, True, -1)),
         ({"level": "hard"}, "level of a curriculum"),
         ({"eval_level": True}, "eval_level of a curriculum"),
         (CurriculumConfig(level=11), "'chain_sum' has no level 11: its levels are 0, 1"),

@@ -190,7 +190,8 @@ def test_composites_mix_datasets() -> None:
         ({"gym": ["chain_sum", {"name": "chain_sum"}]}, "each once"),
         ({"gym": "chain_sum", "dataset_config": {"size": 3}}, "must not set 'size'"),
         ({"gym": ["chain_sum"], "dataset_config": {"min_terms": 3}}, "give each part its own"),
-        ({"gym": "chain_sum", "num_train_examples": -1}, "num_train_examples must be"),
+        *[({"gym": "chain_sum", "num_train_examples": number}, "num_train_examples must be") for number in (-1, 1.0, None)],
+        ({"gym": "chain_sum", "num_eval_examples": -1}, "^num_eval_examples must be a whole number from 0, got -1$"),
         ({"gym": "chain_sum", "num_train_examples": 0, "num_eval_examples": 0}, "no task"),
         *[({"gym": gym, "seed": seed}, "seed") for gym in ("gcd", ["gcd"]) for seed in (None, "a", 1.5, True)],
     ],
@@ -273,3 +274,54 @@ def test_without_reasoning_gym(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"ReasoningGymEnv .* pip install 'vfgym\[reasoning-gym\]'"):
         small("leg_counting")
+
+
+@pytest.mark.parametrize("index", [-1, 8, 0.0, "0", None])
+def test_an_index_that_no_item_has_is_refused(index: Any) -> None:
+    env = small("leg_counting")
+    with pytest.raises(ConfigurationError, match=rf"must name its item in info\['index'\], from 0 to 7, got {index!r}$"):
+        env.check_answer_reward_func([{"role": "assistant", "content": "1"}], {"index": index})
+    for level in (-1, 1, None):
+        with pytest.raises(ConfigurationError, match=f"must be a level of 'leg_counting', got {level}$"):
+            env.check_answer_reward_func([{"role": "assistant", "content": "1"}], {"index": 7, "level": level})
+    for last in (0, 7):
+        assert env.check_answer_reward_func([{"role": "assistant", "content": "zzz"}], {"index": last}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        *(
+            ("", ""),
+            ("  ", ""),
+            (" 0 ", "0"),
+            ("<answer>0</answer>", "0"),
+            ("<answer> </answer>", None),
+            ("<answer>1", None),
+            ("1</answer>", "1</answer>"),
+        ),
+        ("<answer>1</answer><answer>2</answer>", "2"),
+    ],
+)
+def test_the_answer_in_a_text(text: str, answer: str | None) -> None:
+    found = small("leg_counting").answer_in(text)
+    assert (found or None) == (answer or None)
+    if "<answer>" not in text:
+        assert found == answer
+
+
+SIX_TERMS = {"min_terms": 6, "max_terms": 6}
+
+
+@pytest.mark.parametrize("prompt", [None, "", "Be brief."])
+def test_system_prompt_seed_and_configuration_arrive(prompt: str | None) -> None:
+    env = small("chain_sum", system_prompt=prompt, seed=7, dataset_config=SIX_TERMS)
+    conversation, info = env.reset(options={"example_id": 0})
+    assert [message["role"] for message in conversation] == (["system", "user"] if prompt else ["user"])
+    assert conversation[0].content == (prompt or conversation[-1].content)
+    assert (
+        info["native_observation"]
+        == conversation[-1].content
+        == small("chain_sum", seed=7, dataset_config=SIX_TERMS).tasks.rows[0]["question"]
+    )
+    assert len(re.findall(r"[+-]", conversation[-1].content)) >= 5
