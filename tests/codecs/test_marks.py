@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.codecs.codecs import CELLS, DRIVE, MOVES, ROBOT, SAY, TAXI, TORQUE, floats
 from vfgym.codecs import ActionNotFound, Codec, codec_for
-from vfgym.codecs.marks import find_marks
+from vfgym.codecs.marks import find_marks, has_marks
 from vfgym.codecs.sentences import QUESTION
 from vfgym.data import answer_words
 
@@ -238,3 +238,50 @@ def test_marks_of_the_strongest_kind_are_found() -> None:
     assert find_marks("[4] or <answer>5</answer>", with_brackets=True) == ["4", "5"]
     assert find_marks("[4] is bad.\nFinal answer: 5", with_brackets=True) == ["4", "5"]
     assert find_marks("[4] or \\boxed{5}") == ["5"]
+
+
+@pytest.mark.parametrize("name", ["action", "answer", "move", "final_answer", "tool_call", "ACTION"])
+def test_each_tag_is_stronger_than_a_box_and_the_last_one_need_not_be_closed(name: str) -> None:
+    assert find_marks(f"\\boxed{{y}}\n<{name}>x</{name}>") == find_marks(f"\\boxed{{y}}\n<{name}>x") == ["x"]
+    assert find_marks(f"<{name}>w</{name}> <{name}>x", closed_only=True) == ["w"]
+    assert find_marks(f"\\boxed{{y}} <{name}>x", closed_only=True) == ["y"]
+    square = f"\\boxed{{y}} [{name}]x[/{name}]"
+    assert find_marks(square) == (["y"] if name == "tool_call" else ["x"])
+    assert find_marks(square.partition("[/")[0]) == ["y"]
+
+
+@pytest.mark.parametrize("name", ["final", "output", "response"])
+def test_each_tag_around_all_is_weaker_than_data_and_stronger_than_a_label(name: str) -> None:
+    around = f"<{name}>\nx\n</{name}>"
+    assert find_marks(f"{around}\nAction: y") == find_marks(f"Action: y\n{around}", closed_only=True) == ["x"]
+    assert find_marks(f'{{"action": "y"}}\n{around}') == find_marks(f"\\boxed{{y}} {around}") == ["y"]
+
+
+@pytest.mark.parametrize("key", ["action", "move", "answer"])
+def test_each_key_of_data_is_a_mark_unless_it_is_the_actions_own(key: str) -> None:
+    answer = f'{{"{key}": "x"}}'
+    assert find_marks(f"Action: y\n{answer}") == ["x"]
+    assert find_marks(f"Action: y\n{answer}", own_keys=[key]) == ["y"]
+    assert find_marks(f'Action: y\n{{"{key}": {{"a": 1}}}}', own_keys=[key]) == ['{"a": 1}']
+    assert find_marks(f'Action: y\n{answer}\n{{"play": "z"}}', keys=["play"]) == ["z"]
+
+
+@pytest.mark.parametrize("empty", ["", " ", "...", "\u2026"])
+def test_marks_with_nothing_in_them_do_not_count_and_others_lose_the_space_around(empty: str) -> None:
+    assert find_marks(f"<action>{empty}</action> \\boxed{{ x }}") == ["x"]
+    assert find_marks(f"<action>{empty}</action>") == []
+    assert has_marks(f"<action>{empty}</action>")
+    assert find_marks(f"[{empty}] [0]", with_brackets=True) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        *(("\\boxed{a{b}c}", ["a{b}c"]), ("\\boxed{a\\}b}", ["a\\}b"]), ("\\boxed{\\text{x} y}", ["x y"]), ("\\boxed{\\mathbf{x}}", ["x"])),
+        *(("\\boxed{a\\_b\\ c}", ["a_b c"]), ("\\boxed{a} \\boxed{b}", ["a", "b"]), ("\\boxed{a", ["a"]), ("$-$\\boxed{1}", ["-1"])),
+        *(("\u2212\\boxed{1}", ["-1"]), ("- \\boxed{1}", ["1"]), ("I see.\n```\nx\n```", ["x"]), ("```\nx\n```\nI see.", [])),
+    ],
+)
+def test_boxes_and_a_fence_at_the_end(text: str, marks: list[str]) -> None:
+    assert find_marks(text) == marks
+    assert find_marks(text, closed_only=True) == ([] if text == "\\boxed{a" or "```" in text else marks)
