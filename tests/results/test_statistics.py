@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from vfgym.endings import Ending
 from vfgym.results import ErrorInfo, RolloutOutput, summarize
+from vfgym.results.intervals import interval_of
 from vfgym.results.statistics import pass_all, pass_at, planned_rollouts, statistics_of, with_statistics
 
 
@@ -145,3 +146,19 @@ def test_examples_with_a_missing_rollout_are_not_among_the_passes() -> None:
     assert (summary["pass_at_k"], summary["pass_all_k"]) == ({"1": 0.5, "2": 1.0}, {"1": 0.5, "2": 0.0})
     assert (summary["metrics_errors"], summary["avg_metrics"]) == ({"m": 2}, {})
     assert list(statistics_of([counted(0, 0.0)] * 5, 5, 0.0)["pass_at_k"]) == ["1", "2", "4"]
+
+
+def test_usage_tools_returns_and_the_range_are_those_of_the_rows() -> None:
+    first = {"token_usage": {"input_tokens": 4.0, "judge_requests": 2.0}, "tool_defs": [{"name": "a"}, {"name": "b"}]}
+    second = {"token_usage": {"input_tokens": 0.0, "output_tokens": 6.0}, "tool_defs": [{"name": "b"}, {"name": "a"}], "return": 5.0}
+    rows = [counted(0, 1.0, **first), counted(1, 1.0, **second)]
+    summary = statistics_of(rows, 1, 0.5, reward_range=(-1.0, 3.0))
+    assert summary["usage"] == {"input_tokens": 2.0, "judge_requests": 1.0, "output_tokens": 3.0}
+    assert (summary["tools"], summary["avg_reward"], summary["avg_return"]) == (first["tool_defs"], 1.0, 3.0)
+    assert summary["interval"] == interval_of({0: [1.0], 1: [1.0]}, (-1.0, 3.0)) != statistics_of(rows, 1, 0.5)["interval"]
+    for each in rows:
+        each |= {"token_usage": None, "tool_defs": None}
+    del rows[1]["return"]
+    summary = statistics_of(rows, 1, 0.5)
+    assert (summary["usage"], summary["tools"], summary["avg_return"]) == (None, None, 1.0)
+    assert statistics_of([counted(0, 1.0), counted(1, 1.0, **first)], 1, 0.5)["tools"] is None
