@@ -55,6 +55,8 @@ def test_a_part_is_a_png_in_the_openai_format() -> None:
     with Image.open(io.BytesIO(base64.b64decode(data))) as image:
         assert (image.format, image.size, image.mode) == ("PNG", (30, 20), "RGB")
     assert image_part(FRAME)["image_url"].keys() == {"url"}
+    details = ("auto", "low", "high")
+    assert [image_part(FRAME, detail=detail)["image_url"]["detail"] for detail in details] == [*details]
 
 
 @pytest.mark.parametrize("frame", [FRAME.astype(np.float32), FRAME.tolist(), FRAME[:, :, :2], FRAME[0, 0], FRAME[:0], None])
@@ -97,9 +99,9 @@ def test_what_holds_no_frame_is_no_part(part: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("high", "dtype", "images", "others"),
     [
-        (255, np.uint8, [(210, 160, 3), (210, 160), (84, 84, 1), (96, 96, 4), (16, 16, 3), (4, 84, 84), (2, 84, 84, 3)], []),
+        (255, np.uint8, [(210, 160, 3), (210, 160), (84, 84, 1), (96, 96, 4), (16, 16, 3), (8, 84, 84), (2, 84, 84, 3)], []),
         (255, np.uint8, [], [(16, 15, 3), (15, 16, 3), (9, 84, 84), (2, 2, 84, 84, 3), (4, 15, 84), (7, 7, 3), (128,)]),
-        (1, np.float32, [(96, 96, 3), (4, 84, 84), (23, 23)], [(22, 22)]),
+        (1, np.float32, [(96, 96, 3), (4, 84, 84), (23, 23)], [(22, 22), (16, 32)]),
         (1, np.float64, [(16, 16, 1)], []),
         (255, np.float32, [], [(96, 96, 3)]),
         (1, np.int64, [], [(96, 96, 3)]),

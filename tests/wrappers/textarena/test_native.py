@@ -204,3 +204,31 @@ def test_a_wrapper_that_ends_the_game_ends_it_as_a_limit() -> None:
     game.reset(seed=0)
     assert [game.step(answer)[0] for answer in ("a", "b")] == [False, True]
     assert game.close() == ended(2, "truncated")
+
+
+def test_a_second_episode_counts_anew() -> None:
+    game = vfgym.to_textarena(Echo(dataset=[{"question": "?"}], rubric=vfgym.Rubric(lambda completion: 0.5), max_turns=2))
+    for _ in range(2):
+        game.reset(seed=0)
+        assert game.get_observation()[1][0][1] == "?"
+        assert [game.step(answer)[0] for answer in ("a", "b")] == [False, True]
+        assert game.close() == ended(2, "max_turns_reached")
+    game.reset(seed=0)
+    assert game.close()[0] is None
+    table = vfgym.to_textarena("textarena/TicTacToe-v0")
+    for _ in range(2):
+        table.reset(2, seed=0)
+        assert [table.step(f"[{cell}]")[0] for cell in (0, 3, 1, 4, 2)] == [False] * 4 + [True]
+        assert table.step("[5]") == (True, {})
+        assert table.close()[0] == {0: 1.0, 1: -1.0}
+
+
+def test_the_table_of_another_number_of_players_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+    monkeypatch.setattr(vfgym.TextArenaEnv, "close_game", lambda env, game: closed.append(len(game.players)))
+    game = vfgym.to_textarena(vfgym.TextArenaEnv("Poker-v0", 3))
+    for number in (3, 3, 5):
+        game.reset(number, seed=0)
+    assert closed == [3]
+    game.close()
+    assert closed == [3, 5]
