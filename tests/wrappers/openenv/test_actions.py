@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from vfgym.codecs import ActionNotFound
+from vfgym.codecs.reading import Where
 from vfgym.wrappers.openenv.actions import ActionReader
 
 METADATA = {"metadata": {"type": "object", "additionalProperties": True}}
@@ -73,3 +75,60 @@ def test_samples_are_actions(schema: dict[str, Any]) -> None:
         message = reader.sample(rng)
         assert set(reader.read(str(message.content))) >= set(schema["required"])
     assert ActionReader(schema) == reader != ActionReader({})
+
+
+VALUES = {"boolean": "true", "integer": "0", "number": "0.5", "string": '""', "array": "[]", "object": '{"a": 0}', "null": "null"}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_the_value_of_the_only_field_is_an_action_if_it_is_of_a_type_of_it(kind: str) -> None:
+    reader = ActionReader({"properties": {"x": {"type": kind}, "metadata": {}}, "additionalProperties": False})
+    taken = {name for name, text in VALUES.items() if name != "object" and reader.match(text, Where.LAST_LINE) is not None}
+    assert taken == {"number": {"integer", "number"}, "object": set()}.get(kind, {kind})
+    for name in taken:
+        assert reader.match(VALUES[name], Where.LAST_LINE) == {"x": json.loads(VALUES[name])}
+    for where in Where:
+        expected = {"x": "go"} if kind == "string" and where is not Where.LAST_LINE else None
+        assert reader.match("go", where) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        *(
+            (schema, "An action is a JSON object.")
+            for schema in ({}, {"properties": None}, {"properties": {"metadata": {}}, "required": ["metadata"]})
+        ),
+        ({"properties": {"x": {}}}, '{"properties": {"x": {}}, "required": []}. The value of "x" alone will do.'),
+        ({"properties": {"x": {}, "y": {}}, "required": ["y", "metadata"]}, '"required": ["y"]}. The value of "y" alone will do.'),
+        ({"properties": {"x": {}, "y": {}}, "required": None}, '{"properties": {"x": {}, "y": {}}, "required": []}.'),
+        ({"properties": {"x": {}, "y": {}}, "required": ["x", "y"]}, '"required": ["x", "y"]}.'),
+    ],
+)
+def test_the_form_of_an_action_is_told_without_what_is_not_the_models(schema: dict[str, Any], said: str) -> None:
+    instructions = ActionReader(schema).instructions
+    assert instructions.endswith(said)
+    assert "metadata" not in instructions
+
+
+def test_fields_that_are_missing_or_unknown_are_named() -> None:
+    fields = {"properties": {"left": {}, "right": {}}, "required": ["left", "right"], "additionalProperties": False}
+    for data, problem in (
+        ("{}", "needs the field 'left', 'right'"),
+        ('{"left": 0}', "needs the field 'right'"),
+        ('{"left": 0, "right": 0, "rigth": 1, "up": 0}', "has no field 'rigth', but 'left', 'right'. Did you mean `right`?"),
+    ):
+        with pytest.raises(ActionNotFound) as caught:
+            ActionReader(fields).match(data, Where.MARK)
+        assert str(caught.value).startswith(problem)
+        assert ActionReader(fields).read_exactly(data) is None
+    whole = {"left": 0, "right": None, "metadata": {}}
+    assert ActionReader(fields).read_exactly(json.dumps(whole)) == whole
+    for open_fields in ({**fields, "additionalProperties": True}, {"properties": fields["properties"]}):
+        assert ActionReader(open_fields).read_exactly('{"left": 0, "right": 0, "up": 1}') == {"left": 0, "right": 0, "up": 1}
+    assert ActionReader({"additionalProperties": False}).read_exactly('{"up": 1}') == {"up": 1}
+    assert (ActionReader(fields) == ActionReader({**fields}), ActionReader(fields) == ActionReader({}), ActionReader({}) == {}) == (
+        True,
+        False,
+        False,
+    )
