@@ -116,8 +116,10 @@ def test_what_was_given_is_left_open_and_what_was_made_is_closed_the_newest_firs
         ("vfgym:gymnasium/FrozenLake-v1", None),
     ],
 )
-def test_a_function_that_makes_an_environment_has_a_name(source: str, found: Any) -> None:
+def test_a_function_that_makes_an_environment_has_a_name(source: str, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert maker_named(source) is found
+    monkeypatch.setitem(gymnasium.registry, "Quiz", gymnasium.spec("CartPole-v1"))
+    assert maker_named(f"{__name__}:Quiz") is None, "what is registered by that name comes first"
 
 
 def test_arguments_reach_the_constructor_whatever_is_given_and_its_own_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,6 +247,7 @@ async def test_a_place_is_free_again_where_no_leave_came() -> None:
     wire = Wire()
     ledger = Ledger(cast(WorkerLink, wire))
     pace = ReportingPace(1.0, ledger, asks_leave=True)
+    pace.hold(0.0)  # one at once from now on
     for _ in range(3):
         asking = asyncio.create_task(pace.enter())
         await turn()
