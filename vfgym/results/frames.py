@@ -99,7 +99,7 @@ def _turns(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             reward = (step.get("extras") or {}).get("reward")
             yield {"turn": turn, **_said(said), **_flat(own), "reward": reward, **_tokens(step.get("response") or {})}
         return
-    answers = [message for message in _messages_of(row.get("completion")) if message["role"] == "assistant"]
+    answers = [message for message in _messages_of(row.get("completion"), role="assistant") if message["role"] == "assistant"]
     for turn, message in enumerate(answers):
         yield {"turn": turn, **_said([message]), "reward": earned[turn] if len(earned) == len(answers) else None}
 
