@@ -167,6 +167,12 @@ def test_a_directory_is_in_use_until_its_writer_is_closed(tmp_path: Path) -> Non
     assert not is_in_use(tmp_path)
 
 
+def open_files(folder: Path) -> list[str]:
+    """Return what this process has open below a directory, and the directory itself."""
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    return [target for target in (os.readlink(link) for link in links if os.path.lexists(link)) if target.startswith(str(folder))]
+
+
 @pytest.mark.parametrize("kind", ["rows", "pipe", "metadata"])
 def test_a_writer_that_cannot_begin_leaves_the_directory_to_others(kind: str, tmp_path: Path) -> None:
     if kind == "rows":
@@ -178,11 +184,10 @@ def test_a_writer_that_cannot_begin_leaves_the_directory_to_others(kind: str, tm
     else:
         (tmp_path / "metadata.json.tmp").mkdir()
         message = f"cannot write results to {tmp_path}: Is a directory. Give a directory that can be written, with room on its disk"
-    opened = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ResultsError) as caught:
         ResultsWriter(tmp_path, METADATA)
     assert str(caught.value).startswith(message)
-    assert len(os.listdir("/proc/self/fd")) == opened
+    assert open_files(tmp_path) == []
     assert not is_in_use(tmp_path)
 
 
@@ -216,14 +221,13 @@ def test_what_is_not_a_plain_file_is_not_opened(tmp_path: Path) -> None:
     with open_plain(tmp_path / "file") as file:
         assert file.read() == b"text"
     os.mkfifo(tmp_path / "pipe")
-    opened = len(os.listdir("/proc/self/fd"))
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
         with pytest.raises(ResultsError) as caught:
             open_plain(path)
         assert str(caught.value) == f"{path} is not a plain file: it is a directory, a pipe or a device, and holds no results"
     with pytest.raises(FileNotFoundError):
         open_plain(tmp_path / "none")
-    assert len(os.listdir("/proc/self/fd")) == opened
+    assert open_files(tmp_path) == []
 
 
 def test_results_as_a_whole_are_written_as_a_run_writes_them(tmp_path: Path) -> None:
