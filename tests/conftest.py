@@ -37,6 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # processes inherit that a signal is ignored, but no handler
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names of cases that differ from process to process: with ``-n``, no case would run."""
+    for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"the name of a case has an address in it (ids=str?): {item.nodeid}")
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Name the seed of the random samples."""
     terminalreporter.write_line(f"random samples: VFGYM_TEST_SEED={SEED}")

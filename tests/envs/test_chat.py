@@ -535,7 +535,6 @@ def test_a_split_without_tasks_has_those_of_the_other() -> None:
             "failure_reward is 1.5, and no episode can earn more than 1: failing would pay.",
         ),
     ],
-    ids=str,
 )
 def test_an_argument_that_does_not_fit_is_refused(arguments: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(says)):
