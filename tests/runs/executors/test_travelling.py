@@ -173,7 +173,7 @@ def test_ids_of_this_process_travel(ids: dict[str, EnvSpec]) -> None:
     }
     spec = specs["t/Class-v0"][0]
     assert (spec.entry_point, spec.vector_entry_point, spec.kwargs, spec.max_episode_steps) == (f"{__name__}:Here", None, {"size": 3}, 7)
-    assert not {"gymnasium", "vfgym", "textarena", None} & {EnvSpec.from_json(text).namespace for text, _ in registered}
+    assert not {"gymnasium/FrozenLake-v1", "CartPole-v1", "textarena/Chess-v0"} & {EnvSpec.from_json(text).id for text, _ in registered}
 
     del ids["t/Class-v0"]
     kept = ids["t/Name-v0"]
