@@ -15,7 +15,7 @@ from tests.runs.executors.players import Counting, answer, counting
 from vfgym import ClientConfig, ModelAgent, RunSpec
 from vfgym.bounded_json import dump_json
 from vfgym.errors import ConfigurationError
-from vfgym.runs.executors.travelling import module_of_id, register, registered_here, spec_as_data
+from vfgym.runs.executors.travelling import check_can_travel, module_of_id, register, registered_here, spec_as_data
 from vfgym.testing import ScriptedClient
 
 NAME = "tests.runs.executors.players:counting"
@@ -183,17 +183,24 @@ def test_ids_of_this_process_travel(ids: dict[str, EnvSpec]) -> None:
 
 
 def test_which_module_makes_the_environment_of_an_id(ids: dict[str, EnvSpec]) -> None:
-    found = {"t/Class-v0": __name__, "t/Script-v0": None, "t/Name-v0": "a.b", "of-players/Counting-v0": NAME.partition(":")[0]}
+    found = {
+        "t/Class-v0": __name__,
+        "t/Lambda-v0": __name__,
+        "t/Script-v0": None,
+        "t/Name-v0": "a.b",
+        "of-players/Counting-v0": NAME.partition(":")[0],
+    }
     found |= {NAME: NAME.partition(":")[0], "some.module:ids/X-v0": "some.module"}
     assert {env_id: module_of_id(env_id) for env_id in found} == found
     for known in ("gymnasium/FrozenLake-v1", "CartPole-v1", "nowhere/X-v0", "vfgym:textarena/Chess-v0"):
         assert module_of_id(known) is None
 
 
-@pytest.mark.parametrize("env_id", ["t/Script-v0", "t/Lambda-v0"])
 @pytest.mark.usefixtures("ids")
-def test_an_id_whose_entry_point_has_no_name_elsewhere_is_refused(env_id: str) -> None:
-    assert f"{env_id!r} must be registered with an entry point that they can import, got" in refused(env_id, "random")
+def test_an_id_whose_entry_point_is_of_the_script_is_refused_and_one_of_a_module_is_registered_by_it() -> None:
+    assert "'t/Script-v0' must be registered with an entry point that they can import, got" in refused("t/Script-v0", "random")
+    spec = RunSpec(env_id="t/Lambda-v0", agent="random")
+    assert check_can_travel(spec, spec.env_id, spec.agent) is spec
 
 
 @pytest.mark.usefixtures("ids")

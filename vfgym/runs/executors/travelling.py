@@ -41,10 +41,10 @@ def check_can_travel(spec: RunSpec | None, env: Any, agent: Any) -> RunSpec:
         for name in ("env_args", "sampling_args"):
             _check_data(name, getattr(spec, name))
         registered = gym.registry.get(spec.env_id)
-        if registered is not None and _name_of_entry_point(registered) is None:
+        made_by = None if registered is None else registered.entry_point
+        if callable(made_by) and getattr(made_by, "__module__", "__main__") == "__main__":
             raise ConfigurationError(
-                f"{_ELSEWHERE} {spec.env_id!r} must be registered with an entry point that they can import, got"
-                f" {_describe(registered.entry_point)}"
+                f"{_ELSEWHERE} {spec.env_id!r} must be registered with an entry point that they can import, got {_describe(made_by)}"
             )
         return spec
     if not isinstance(env, str) and _is_unnamed(env):
@@ -138,9 +138,9 @@ def register(specs: Iterable[str]) -> None:
 def module_of_id(env_id: str) -> str | None:
     """Return the module that makes the environment of an id; None for ids of this library and of Gymnasium, and unknown ones."""
     spec = gym.registry.get(env_id)
-    name = env_id if ":" in env_id else spec and _name_of_entry_point(spec)
-    module = name.partition(":")[0] if name else ""
-    return None if module.partition(".")[0] in ("", *_KNOWN_EVERYWHERE) else module
+    made_by: Any = env_id if ":" in env_id else spec and spec.entry_point
+    module = made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", None)
+    return None if module is None or module.partition(".")[0] in ("__main__", *_KNOWN_EVERYWHERE) else module
 
 
 def _name_of_entry_point(spec: EnvSpec) -> str | None:
