@@ -156,6 +156,7 @@ def ids(monkeypatch: pytest.MonkeyPatch) -> dict[str, EnvSpec]:
         EnvSpec("t/Name-v0", entry_point="a.b:c"),
         EnvSpec("t/Secret-v0", entry_point="a.b:c", kwargs={"api_key": KEY}),
         EnvSpec("t/Script-v0", entry_point=of_the_script),
+        EnvSpec("t/Text-v0", entry_point="__main__:make"),
         EnvSpec("t/Lambda-v0", entry_point=lambda: Here()),
         EnvSpec("t/Object-v0", entry_point=Here, kwargs={"part": object()}),
     ):
@@ -198,7 +199,9 @@ def test_which_module_makes_the_environment_of_an_id(ids: dict[str, EnvSpec]) ->
 
 @pytest.mark.usefixtures("ids")
 def test_an_id_whose_entry_point_is_of_the_script_is_refused_and_one_of_a_module_is_registered_by_it() -> None:
-    assert "'t/Script-v0' must be registered with an entry point that they can import, got" in refused("t/Script-v0", "random")
+    for env_id in ("t/Script-v0", "t/Text-v0"):
+        assert f"{env_id!r} must be registered with an entry point that they can import, got" in refused(env_id, "random")
+        assert module_of_id(env_id) is None
     spec = RunSpec(env_id="t/Lambda-v0", agent="random")
     assert check_can_travel(spec, spec.env_id, spec.agent) is spec
 

@@ -42,9 +42,10 @@ def check_can_travel(spec: RunSpec | None, env: Any, agent: Any) -> RunSpec:
             _check_data(name, getattr(spec, name))
         registered = gym.registry.get(spec.env_id)
         made_by = None if registered is None else registered.entry_point
-        if callable(made_by) and getattr(made_by, "__module__", "__main__") == "__main__":
+        if made_by is not None and _module_of(made_by) == "__main__":
+            name = f"{made_by!r} of the script itself" if isinstance(made_by, str) else _describe(made_by)
             raise ConfigurationError(
-                f"{_ELSEWHERE} {spec.env_id!r} must be registered with an entry point that they can import, got {_describe(made_by)}"
+                f"{_ELSEWHERE} {spec.env_id!r} must be registered with an entry point that they can import, got {name}"
             )
         return spec
     if not isinstance(env, str) and _is_unnamed(env):
@@ -139,16 +140,19 @@ def module_of_id(env_id: str) -> str | None:
     """Return the module that makes the environment of an id; None for ids of this library and of Gymnasium, and unknown ones."""
     spec = gym.registry.get(env_id)
     made_by: Any = env_id if ":" in env_id else spec and spec.entry_point
-    module = made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", None)
+    module = None if made_by is None else _module_of(made_by)
     return None if module is None or module.partition(".")[0] in ("__main__", *_KNOWN_EVERYWHERE) else module
+
+
+def _module_of(made_by: Any) -> str | None:
+    return made_by.partition(":")[0] if isinstance(made_by, str) else getattr(made_by, "__module__", None)
 
 
 def _name_of_entry_point(spec: EnvSpec) -> str | None:
     """Return ``module:name`` of what makes an environment; None for what has no such name, or none elsewhere."""
-    if spec.entry_point is None or isinstance(spec.entry_point, str):
-        return spec.entry_point
-    name = f"{spec.entry_point.__module__}:{getattr(spec.entry_point, '__qualname__', '<')}"
-    return None if "<" in name or name.startswith("__main__:") else name
+    made_by = spec.entry_point
+    name = made_by if made_by is None or isinstance(made_by, str) else f"{made_by.__module__}:{getattr(made_by, '__qualname__', '<')}"
+    return None if name is None or "<" in name or name.startswith("__main__:") else name
 
 
 def _client_as_data(config: EndpointClientConfig) -> dict[str, Any]:
