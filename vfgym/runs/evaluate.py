@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import logging
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from vfgym.results import GenerateOutputs
 from vfgym.results.files import default_results_path
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.travelling import check_can_travel
-from vfgym.runs.playing import plan_run, play_run
+from vfgym.runs.playing import executor_of, plan_run, play_run, take_executor
 from vfgym.runs.preparing import prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
 from vfgym.runs.recorder import Recorder
@@ -85,11 +84,7 @@ async def aevaluate(
         vfgym.agents.EndOfInput: If a human ended the input.
     """
     _check_resume(resume, redo_errors, results_path)
-    elsewhere = settings.get("executor")
-    if isinstance(elsewhere, concurrent.futures.Executor):
-        del settings["executor"]
-    else:
-        elsewhere = None
+    elsewhere = take_executor(settings)
     async with contextlib.AsyncExitStack() as stack:
         spec: RunSpec | None = None
         if isinstance(env, RunSpec):
@@ -110,7 +105,7 @@ async def aevaluate(
             max_concurrent, progress = 1, False
         replicas = Replicas()
         stack.push_async_callback(bridge, replicas.close)
-        executor = _executor(how, elsewhere)
+        executor = executor_of(how, elsewhere)
         spec = spec or describe(env, given, agent, env_args, model, how)
         sent = None if executor == "local" else check_can_travel(spec, env, agent)
         prepared = await prepare(replicas, env, env_args, agent, how)
@@ -135,9 +130,12 @@ async def aevaluate(
                 engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
                 await engine.play(groups, at_once, recorder.add)
             else:
-                from vfgym.runs.executors.playing import play_on_workers
+                from vfgym.runs.executors.playing import one_by_one, play_on_workers
+                from vfgym.runs.executors.travelling import stepped_run
 
-                await play_on_workers(executor, sent, prepared, groups, recorder, spending, env_id=run.env_id, most_at_once=at_once)
+                jobs = groups if in_groups else one_by_one(groups)
+                told = {"env_id": run.env_id, "types": definition.message_types, "most_at_once": at_once}
+                await play_on_workers(executor, stepped_run(sent), how, jobs, recorder, spending, unplayed=prepared.unplayed, **told)  # type: ignore[arg-type]
 
         return await play_run(
             run,
@@ -159,18 +157,6 @@ async def aevaluate(
 
 
 evaluate = blocking(aevaluate, "evaluate")
-
-
-def _executor(how: RunSettings, given: concurrent.futures.Executor | None) -> str | concurrent.futures.Executor:
-    """Return where rollouts play.
-
-    Raises:
-        ConfigurationError: If it is said how many processes play, and there is one.
-    """
-    executor = given or how.executor
-    if executor == "local" and how.workers is not None:
-        raise ConfigurationError(f"workers={how.workers} says how many processes play, and executor='local' has this one: name another one")
-    return executor
 
 
 def _without_others(spec: RunSpec, others: Mapping[str, Any]) -> RunSpec:

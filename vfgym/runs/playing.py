@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from vfgym.aio.bridge import bridge
 from vfgym.envs.chat import ChatEnv
+from vfgym.errors import ConfigurationError
 from vfgym.messages import MessageTypes
 from vfgym.results import GenerateOutputs, RolloutOutput, Run
 from vfgym.results.metadata import version_info
@@ -59,6 +61,27 @@ def plan_run(
         **own,
     )
     return run, groups
+
+
+def take_executor(settings: MutableMapping[str, Any]) -> concurrent.futures.Executor | None:
+    """Take an executor itself out of the settings of a run; None where they only name one."""
+    executor = settings.get("executor")
+    if not isinstance(executor, concurrent.futures.Executor):
+        return None
+    del settings["executor"]
+    return executor
+
+
+def executor_of(how: RunSettings, given: concurrent.futures.Executor | None) -> str | concurrent.futures.Executor:
+    """Return where rollouts play.
+
+    Raises:
+        ConfigurationError: If it is said how many processes play, and there is one.
+    """
+    executor = given or how.executor
+    if executor == "local" and how.workers is not None:
+        raise ConfigurationError(f"workers={how.workers} says how many processes play, and executor='local' has this one: name another one")
+    return executor
 
 
 async def play_run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +51,21 @@ class PreparedRun:
         defers_scoring = definition.requires_group_rollouts or (self.in_groups and definition.rubric.provides_advantages)
         return StepPlayer(self.config, await bridge(self.replicas.take, defers_scoring=defers_scoring))
 
-    def unplayed(self, example: Example, number: int, failure: Exception) -> PlayedRollout:
-        """Return a rollout of which nothing is left but what broke it off."""
-        config = self.config
-        return PlayedRollout(
-            number,
-            self.definition,
-            make_placeholder_state({"example_id": example.example_id}),
-            failure,
-            seen_return=0.0,
-            route=self.declared.route(example.example_id),
-            fingerprint=config.fingerprint(example),
-            seed=config.seed_of(example, number),
-            pair={} if self.pairs is None else self.pairs.of(example, number),
-        )
+    def unplayed(self, group: GroupJob, failure: Exception) -> Iterator[PlayedRollout]:
+        """Give the rollouts of a group of which nothing is left but what broke them off."""
+        config, example = self.config, group.example
+        for number in group.numbers:
+            yield PlayedRollout(
+                number,
+                self.definition,
+                make_placeholder_state({"example_id": example.example_id}),
+                failure,
+                seen_return=0.0,
+                route=self.declared.route(example.example_id),
+                fingerprint=config.fingerprint(example),
+                seed=config.seed_of(example, number),
+                pair={} if self.pairs is None else self.pairs.of(example, number),
+            )
 
 
 async def prepare(

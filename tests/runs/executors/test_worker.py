@@ -19,7 +19,7 @@ from tests.runs.executors.players import FOLDER, answer, counting, without_drawn
 from vfgym import ClientConfig, RunSpec
 from vfgym.model_server import ModelServer
 from vfgym.runs.executors.link import LinkClosed, WorkerLink
-from vfgym.runs.executors.travelling import spec_as_data
+from vfgym.runs.executors.travelling import stepped_run
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 
 PLAYERS = "tests.runs.executors.players"
@@ -28,7 +28,8 @@ PLAYERS = "tests.runs.executors.players"
 def order(**settings: Any) -> dict[str, Any]:
     """Return what a coordinator tells first."""
     spec = RunSpec.of({"env_id": f"{PLAYERS}:counting", "agent": f"{PLAYERS}:answer", **settings}, "test")
-    return {"run": spec_as_data(spec)[0], "env_id": "counting", "env_module": None, "registered": [], "slots": 3, "has_cache": False}
+    told = {"env_id": "counting", "env_module": None, "registered": [], "slots": 3, "has_cache": False}
+    return {**told, "run": (run := stepped_run(spec)).data, "opened_by": run.opened_by, "made_as": run.made_as}
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from vfgym.runs.engine import GroupJob
 from vfgym.runs.executors.failures import from_data
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, addresses_of
 from vfgym.runs.executors.opening import OpenExecutor
+from vfgym.runs.executors.travelling import TravellingRun
 from vfgym.runs.executors.worker import serve_rollouts, this_process
 from vfgym.runs.executors.worker_log import log_again
 from vfgym.runs.spending import RunSpending
@@ -48,14 +49,9 @@ _SECONDS_TO_CLOSE = 5.0
 class WorkerOrder:
     """What the workers of a run are told."""
 
-    run: Mapping[str, Any]
-    """The run, as `vfgym.RunSpec.from_json` takes it."""
-    has_secrets: bool
-    """Whether there are secrets in it, which do not leave this machine."""
+    run: TravellingRun
     env_id: str
     """What rows call the environment."""
-    env_module: str | None
-    """The module that the environment is made by, if workers have to import it."""
     registered: Sequence[tuple[str, bool]]
     """The ids that are registered here, as `travelling.registered_here` gives them."""
     most_at_once: int
@@ -305,7 +301,7 @@ class Coordinator:
                     f"{where} has vfgym {hello['version']}, and this process {own['version']}: install the same version in both places"
                 )
             )
-        elif self._order.has_secrets and not link.is_local:
+        elif self._order.run.has_secrets and not link.is_local:
             self._fail(
                 ConfigurationError(
                     f"{where} would be sent secrets of the run in the clear: leave them out of env_args, sampling_args and the client, and"
@@ -324,9 +320,11 @@ class Coordinator:
         order = self._order
         link.send(
             {
-                "run": order.run,
+                "run": order.run.data,
+                "opened_by": order.run.opened_by,
                 "env_id": order.env_id,
-                "env_module": order.env_module,
+                "made_as": order.run.made_as,
+                "env_module": order.run.env_module,
                 "registered": [text for text, has_secrets in order.registered if link.is_local or not has_secrets],
                 "slots": order.most_at_once // self._num_workers + (number < order.most_at_once % self._num_workers),
                 "has_cache": order.has_cache,

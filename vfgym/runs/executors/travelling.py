@@ -24,6 +24,22 @@ _KNOWN_EVERYWHERE = ("vfgym", "gymnasium")
 _ELSEWHERE = "workers play in other processes, so"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TravellingRun:
+    """A run as its workers are told it."""
+
+    opened_by: str
+    """What makes the environment and the players of a worker, as ``module:function`` (see `opened.OpenRun`)."""
+    data: Mapping[str, Any]
+    """What that reads of the run, as JSON data."""
+    has_secrets: bool
+    """Whether there are secrets in it, which do not leave this machine."""
+    made_as: str
+    """By what name the environment is made."""
+    env_module: str | None
+    """The module that it is made by, if workers have to import it."""
+
+
 def check_can_travel(spec: RunSpec | None, env: Any, agent: Any) -> RunSpec:
     """Return the spec of a run that workers can play.
 
@@ -39,7 +55,7 @@ def check_can_travel(spec: RunSpec | None, env: Any, agent: Any) -> RunSpec:
         raise ConfigurationError(f"{_ELSEWHERE} agent must not be a human, who sits at this one: leave out executor")
     if spec is not None:
         for name in ("env_args", "sampling_args"):
-            _check_data(name, getattr(spec, name))
+            check_data(name, getattr(spec, name))
         registered = gym.registry.get(spec.env_id)
         made_by = None if registered is None else registered.entry_point
         if made_by is not None and _module_of(made_by) == "__main__":
@@ -72,7 +88,7 @@ def _describe(value: Any) -> str:
     return f"{name} of __main__, which is the script itself" if value.__module__ == "__main__" else name
 
 
-def _check_data(name: str, data: Mapping[str, Any]) -> None:
+def check_data(name: str, data: Mapping[str, Any]) -> None:
     """Refuse arguments that would be something else after they were sent."""
     for key, value in data.items():
         reason = _why_not_json(value)
@@ -95,6 +111,14 @@ def _why_not_json(value: Any) -> str | None:
     return None
 
 
+def stepped_run(spec: RunSpec) -> TravellingRun:
+    """Return a run of `vfgym.evaluate` as its workers are told it."""
+    data, has_secrets = spec_as_data(spec)
+    opened_by = "vfgym.runs.executors.opened:open_stepped"
+    module = module_of_id(spec.env_id)
+    return TravellingRun(opened_by=opened_by, data=data, has_secrets=has_secrets, made_as=spec.env_id, env_module=module)
+
+
 def spec_as_data(spec: RunSpec) -> tuple[dict[str, Any], bool]:
     """Return a run as its workers are told it, and whether there are secrets in it.
 
@@ -104,11 +128,15 @@ def spec_as_data(spec: RunSpec) -> tuple[dict[str, Any], bool]:
     public = spec.to_json()
     data = {**public, "env_args": spec.env_args, "sampling_args": spec.sampling_args}
     if spec.client is not None:
-        data["client"] = _client_as_data(spec.client)
-    registered = gym.registry.get(spec.env_id)
+        data["client"] = client_as_data(spec.client)
+    return data, has_secrets(spec.env_id, *({name: data[name]} for name in ("env_args", "sampling_args", "client")))
+
+
+def has_secrets(env_id: str, *parts: Mapping[str, Any]) -> bool:
+    """Say whether there are secrets in parts of a run, or in what its environment was registered with."""
+    registered = gym.registry.get(env_id)
     own = {} if registered is None else dict(registered.kwargs)
-    hidden = any(map(_has_secrets, (own, *({name: data[name]} for name in ("env_args", "sampling_args", "client")))))
-    return data, hidden
+    return any(map(_has_secrets, (own, *parts)))
 
 
 def registered_here() -> list[tuple[str, bool]]:
@@ -155,12 +183,13 @@ def _name_of_entry_point(spec: EnvSpec) -> str | None:
     return None if name is None or "<" in name or name.startswith("__main__:") else name
 
 
-def _client_as_data(config: EndpointClientConfig) -> dict[str, Any]:
+def client_as_data(config: EndpointClientConfig) -> dict[str, Any]:
+    """Return where models are, with its key, as the configuration's class takes it."""
     data = config.model_dump(exclude_unset=True, exclude={"endpoint_configs"})
     if config.api_key is not None:
         data["api_key"] = config.api_key
     if isinstance(config, ClientConfig) and config.endpoint_configs:
-        data["endpoint_configs"] = [_client_as_data(each) for each in config.endpoint_configs]
+        data["endpoint_configs"] = [client_as_data(each) for each in config.endpoint_configs]
     return data
 
 

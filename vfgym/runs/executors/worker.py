@@ -6,10 +6,12 @@ import asyncio
 import importlib.metadata
 import logging
 import os
+import pkgutil
 import platform
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from vfgym.agents.loading import import_named
@@ -21,14 +23,12 @@ from vfgym.results.rows import row_line
 from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.executors.failures import as_data
 from vfgym.runs.executors.link import LinkClosed, WorkerLink, connect
+from vfgym.runs.executors.opened import OpenRun
 from vfgym.runs.executors.spending import Ledger, WorkerSpending
 from vfgym.runs.executors.travelling import register
 from vfgym.runs.executors.worker_log import forwarded_to
 from vfgym.runs.inputs import Example
-from vfgym.runs.preparing import prepare
 from vfgym.runs.recorder import RowMaker
-from vfgym.runs.replicas import Replicas
-from vfgym.runs.spec import RunSpec, close_agent
 from vfgym.runs.spending import Budget
 
 logger = logging.getLogger(__name__)
@@ -101,18 +101,15 @@ def _tell_of(error: BaseException | None, link: WorkerLink) -> None:
 
 
 async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> None:
-    spec = RunSpec.from_json(order["run"])
-    budget = Budget.of(spec.limits, spec.limits_each, spec.prices, order["has_cache"], [])
-    agent = spec.make_agent()
-    replicas = Replicas()
-    try:
-        if order["env_module"] is not None:
-            await bridge(import_named, order["env_module"], f"environment {spec.env_id!r}")
-        register(order["registered"])
-        prepared = await prepare(replicas, spec.env_id, spec.env_args, agent, spec, checks_tasks=False)
-        num_slots = replicas.limit_workers(order["slots"])
-        spending = WorkerSpending(budget, num_slots, orders.ledger)
-        rows = RowMaker(order["env_id"], spec.state_columns, prepared.declared)
+    if order["env_module"] is not None:
+        await bridge(import_named, order["env_module"], f"environment {order['made_as']!r}")
+    register(order["registered"])
+    open_run: Callable[..., AbstractAsyncContextManager[OpenRun]] = await bridge(pkgutil.resolve_name, order["opened_by"])
+    async with open_run(order["run"], order["slots"]) as run:
+        how = run.how
+        budget = Budget.of(how.limits, how.limits_each, how.prices, order["has_cache"], [])
+        spending = WorkerSpending(budget, run.most_at_once, orders.ledger)
+        rows = RowMaker(order["env_id"], how.state_columns, run.declared)
 
         async def finish(group: GroupJob) -> None:
             made = rows.rows(group)
@@ -124,11 +121,14 @@ async def _play(link: WorkerLink, order: Mapping[str, Any], orders: _Orders) -> 
             await link.drain()
 
         with spending.in_force():
-            engine = Engine(prepared.new_player, in_groups=prepared.in_groups, strict=spec.strict, spending=spending)
-            await engine.play(orders, num_slots, finish)
-    finally:
-        await bridge(replicas.close)
-        await close_agent(agent)
+            engine = Engine(
+                run.new_player,
+                in_groups=run.in_groups,
+                max_concurrent_scoring=run.max_concurrent_scoring,
+                strict=how.strict,
+                spending=spending,
+            )
+            await engine.play(orders, run.most_at_once, finish)
 
 
 class _Orders(AsyncIterator[tuple[GroupJob, int]]):
