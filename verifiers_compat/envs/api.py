@@ -5,15 +5,17 @@ They work on ``self.definition``: the environment itself, or the one that `as_en
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from verifiers_compat.envs.dataset_access import DatasetAccess
-from verifiers_compat.generation import GenerateSettings, Inputs, ListedInputs, RunReporter, TaskInputs, generate
+from verifiers_compat.envs.loaded import loaded_as
+from verifiers_compat.generation import GenerateSettings, Inputs, ListedInputs, Players, RunReporter, TaskInputs, generate
 from verifiers_compat.types import GenerateOutputs, LogCallback, ProgressCallback, SamplingArgs, StartCallback
 from vfgym.aio import threads
 from vfgym.aio.background import run_to_end
@@ -25,8 +27,11 @@ from vfgym.output.redaction import with_secrets
 from vfgym.overrides import is_replaced
 from vfgym.results import RolloutOutput, Run, push_to_hub
 from vfgym.results.files import default_results_path
+from vfgym.runs.client_player import ClientPlayerConfig
 from vfgym.runs.engine import GroupJob
-from vfgym.runs.playing import plan_run
+from vfgym.runs.inputs import Seeds
+from vfgym.runs.playing import executor_of, plan_run, take_executor
+from vfgym.runs.preparing import scores_in_groups
 from vfgym.tasks import Row
 
 logger = logging.getLogger("verifiers_compat")
@@ -233,9 +238,10 @@ class RolloutAPI(DatasetAccess):
             "on_log": on_log,
             "shows_progress": not is_one_callback and settings.get("use_tqdm") is not False,
         }
+        executor = take_executor(settings)
         how = GenerateSettings.of(_without_older({**settings, **asked}), "generate")
         planned = inputs if isinstance(inputs, TaskInputs) else ListedInputs(self.definition.tasks_of("train"), _rows(inputs))
-        return await self._generate_outputs(planned, client, how)
+        return await self._generate_outputs(planned, client, how, executor=executor)
 
     async def evaluate(
         self,
@@ -310,12 +316,14 @@ class RolloutAPI(DatasetAccess):
 
     def set_kwargs(self, **kwargs: Any) -> None:
         """Set attributes: by the method ``set_<name>`` where there is one."""
-        for name, value in kwargs.items():
-            setter = getattr(self, f"set_{name}", None)
-            if setter is None:
-                setattr(self.definition, name, value)
-            else:
-                setter(value)
+        loaded = loaded_as(self)
+        with contextlib.nullcontext() if loaded is None else loaded.setting(self, kwargs):
+            for name, value in kwargs.items():
+                setter = getattr(self, f"set_{name}", None)
+                if setter is None:
+                    setattr(self.definition, name, value)
+                else:
+                    setter(value)
 
     def set_concurrency(self, concurrency: int) -> None:
         """Say how many rollouts will run at once: registered thread pools grow to it."""
@@ -350,23 +358,25 @@ class RolloutAPI(DatasetAccess):
         """There is no server process to stop, so nothing is done."""
 
     async def _generate_outputs(
-        self, inputs: Inputs, client: Any, settings: GenerateSettings, *, calls_author: bool = True
+        self,
+        inputs: Inputs,
+        client: Any,
+        settings: GenerateSettings,
+        *,
+        calls_author: bool = True,
+        executor: concurrent.futures.Executor | None = None,
     ) -> GenerateOutputs:
         """Carry a run out, through the author's own `run_group` or `run_rollout` where there is one."""
-        method = "run_rollout" if settings.independent_scoring else "run_group"
-        is_authored = calls_author and is_replaced(self, method, getattr(RolloutAPI, method))
-        if settings.independent_scoring and self.definition.requires_group_rollouts:
-            names = ", ".join(self.definition.rubric.group_function_names)
-            raise ConfigurationError(f"{names} scores whole groups, so rollouts cannot be scored alone: leave out independent_scoring")
-        is_remote = calls_author and self.env_client is not None
-        clients, own = ([client], []) if is_remote else self._resolve_clients(client)
-        try:
-            run, groups = self._plan(inputs, client, settings)
-            own_method = getattr(self, method) if is_authored or is_remote else None
-            outputs = await generate(self.definition, inputs, clients, settings, run, groups, RunReporter(settings), own_method)
-        finally:
-            for each in own:
-                await each.close()
+        where = executor_of(settings, executor)
+        scores_in_groups(self.definition, settings.independent_scoring)
+        run, groups = self._plan(inputs, client, settings)
+        is_saved, told = run.path_to_save is not None, None
+        if where != "local":
+            from verifiers_compat.envs.elsewhere import told_to_workers
+
+            told = told_to_workers(self, inputs, client, settings, is_saved=is_saved)
+        async with open_players(self, inputs, client, settings, is_saved=is_saved, calls_author=calls_author) as players:
+            outputs = await generate(players, settings, run, groups, RunReporter(settings), where, told)
         if settings.push_to_hf_hub:
             await threads.on_thread(_push, outputs, settings.hf_hub_dataset_name)
         return GenerateOutputs(outputs)
@@ -413,6 +423,43 @@ class RolloutAPI(DatasetAccess):
             base_url=config.base_urls if isinstance(config, EndpointClientConfig) else str(getattr(client, "base_url", "")),
             sampling_args=settings.sampling_args,
         )
+
+
+@contextlib.asynccontextmanager
+async def open_players(
+    env: RolloutAPI, inputs: Inputs, client: Any, settings: GenerateSettings, *, is_saved: bool, calls_author: bool = True
+) -> AsyncIterator[Players]:
+    """Make who plays rollouts of an environment, for an ``async with``; clients that are made for it are closed afterwards.
+
+    Args:
+        env: The environment.
+        inputs: What is played.
+        client: Who is asked.
+        settings: How the run goes.
+        is_saved: Whether results are saved.
+        calls_author: Whether the author's own `run_group` or `run_rollout` plays, where there is one.
+    """
+    method = "run_rollout" if settings.independent_scoring else "run_group"
+    is_authored = calls_author and is_replaced(env, method, getattr(RolloutAPI, method))
+    is_remote = calls_author and env.env_client is not None
+    clients, own = ([client], []) if is_remote else env._resolve_clients(client)
+    config = ClientPlayerConfig(
+        env.definition,
+        inputs,
+        clients,
+        settings.model,
+        settings.sampling_args,
+        in_groups=not settings.independent_scoring,
+        max_retries=settings.max_retries,
+        strict=settings.strict,
+        is_saved=is_saved,
+        seeds=None if settings.seed is None else Seeds(settings.seed),
+    )
+    try:
+        yield Players(config, settings.state_columns, getattr(env, method) if is_authored or is_remote else None)
+    finally:
+        for each in own:
+            await each.close()
 
 
 def _with_client_type(config: EndpointClientConfig, client_type: ClientType) -> EndpointClientConfig:

@@ -2,88 +2,70 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from verifiers_compat.generation.authored_player import AuthoredPlayer
+from verifiers_compat.generation.players import Players
 from verifiers_compat.generation.reporting import RunReporter
 from verifiers_compat.generation.settings import GenerateSettings
-from vfgym.clients import Client
-from vfgym.envs.chat import ChatEnv
 from vfgym.results import GenerateOutputs, Run
-from vfgym.runs.client_player import ClientPlayer, ClientPlayerConfig
-from vfgym.runs.engine import Engine, GroupJob, Player
-from vfgym.runs.inputs import Inputs, Seeds
+from vfgym.runs.engine import Engine, GroupJob
 from vfgym.runs.playing import play_run
 from vfgym.runs.recorder import Recorder
 from vfgym.runs.remaining import task_fingerprint
 from vfgym.runs.spending import Budget, RunSpending
 
+if TYPE_CHECKING:
+    from vfgym.runs.executors.travelling import TravellingRun
+
 
 async def generate(
-    definition: ChatEnv,
-    inputs: Inputs,
-    clients: Sequence[Client],
+    players: Players,
     settings: GenerateSettings,
     run: Run,
     groups: list[GroupJob],
     reporter: RunReporter,
-    authors_method: Callable[..., Awaitable[Any]] | None = None,
+    executor: str | concurrent.futures.Executor = "local",
+    told: TravellingRun | None = None,
 ) -> GenerateOutputs:
     """Play all inputs, and return their rows with the run's metadata.
 
     What was finished is on disk, where results are saved, whatever ends the run.
 
     Args:
-        definition: Whose rollouts.
-        inputs: What is played.
-        clients: Who is asked: groups (rollouts, where they are scored alone) take them in turn.
+        players: Who plays, and what.
         settings: How it goes.
         run: What is written about it.
         groups: What is played of the inputs.
         reporter: Reports how far it is.
-        authors_method: The author's own `run_group` (`run_rollout`, where rollouts are scored alone), which plays then.
+        executor: Where rollouts play.
+        told: The run as it is told to the workers of an executor; None where rollouts play in this process.
 
     Raises:
         ConfigurationError: If the results of another run are in the way.
         vfgym.results.ResultsError: If results cannot be written; its ``outputs`` are what was finished.
     """
-    in_groups = not settings.independent_scoring
-    config = ClientPlayerConfig(
-        definition,
-        inputs,
-        clients,
-        settings.model,
-        settings.sampling_args,
-        in_groups=in_groups,
-        max_retries=settings.max_retries,
-        strict=settings.strict,
-        is_saved=run.path_to_save is not None,
-        seeds=None if settings.seed is None else Seeds(settings.seed),
-    )
-
-    async def new_player() -> Player:
-        if authors_method is not None:
-            return AuthoredPlayer(authors_method, config, settings.state_columns)
-        return ClientPlayer(config)
-
-    # An author's method that plays a group at once may ask for all its rollouts at once.
-    plays_groups = authors_method is not None and in_groups
-    together = inputs.rollouts_per_example if plays_groups else 1
+    inputs, in_groups, types = players.config.inputs, players.config.in_groups, players.config.definition.message_types
+    together = inputs.rollouts_per_example if players.plays_groups else 1
     most = settings.max_concurrent if settings.max_concurrent <= 0 else max(1, settings.max_concurrent // together)
 
     async def play(groups: list[GroupJob], at_once: int, recorder: Recorder, spending: RunSpending) -> None:
-        jobs = [GroupJob(group.example, group.numbers[:1]) for group in groups] if plays_groups else groups
-        engine = Engine(
-            new_player,
-            in_groups=in_groups,
-            max_concurrent_scoring=settings.max_concurrent_scoring,
-            strict=settings.strict,
-            spending=spending,
-        )
+        jobs = players.jobs(groups)
         left = sum(len(group.numbers) for group in jobs)
-        await engine.play(jobs, left if most <= 0 else min(most, left), recorder.add)
+        at_once = left if most <= 0 else min(most, left)
+        if told is not None:
+            from vfgym.runs.executors.playing import one_by_one, play_on_workers
+
+            jobs = jobs if in_groups else one_by_one(jobs)
+            about = {"unplayed": players.unplayed, "env_id": run.env_id, "types": types, "most_at_once": at_once}
+            run_of_workers = dataclasses.replace(told, data={**told.data, "most_at_once": at_once})
+            await play_on_workers(executor, run_of_workers, settings, jobs, recorder, spending, **about)  # type: ignore[arg-type]
+            return
+        scoring = settings.max_concurrent_scoring
+        engine = Engine(players.new, in_groups=in_groups, max_concurrent_scoring=scoring, strict=settings.strict, spending=spending)
+        await engine.play(jobs, at_once, recorder.add)
 
     outputs = await play_run(
         run,
@@ -94,7 +76,7 @@ async def generate(
         most_at_once=most * together,
         in_groups=in_groups,
         fingerprint=functools.partial(task_fingerprint, inputs),
-        types=definition.message_types,
+        types=types,
         model=settings.model,
         redo_errors=settings.redo_errors,
     )

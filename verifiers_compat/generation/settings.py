@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, SkipValidation, model_validator
 
@@ -55,10 +55,6 @@ class GenerateSettings(RunSettings):
     it."""
     independent_scoring: Flag = False
     """Score each rollout alone, without advantages."""
-    executor: Literal["local"] = "local"
-    """Rollouts play in this process."""
-    workers: None = None
-    """There are none."""
 
     model: Annotated[str, BeforeValidator(_check_model)]
     """Name of the model."""

@@ -52,6 +52,9 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         from verifiers_compat import as_environment
 
         env = as_environment(env)
+    from verifiers_compat.envs.api import RolloutAPI
+    from verifiers_compat.envs.loaded import note_loaded
+
     if not hasattr(env, "generate"):
         raise ConfigurationError(f"load_environment of {env_id!r} must return an environment, got {type(env).__name__}")
     definition = getattr(env, "definition", env)
@@ -59,6 +62,8 @@ def load_environment(env_id: str, **env_args: Any) -> Any:
         definition.env_id = env_id
     if not getattr(definition, "env_args", None):
         definition.env_args = dict(env_args)
+    if isinstance(env, RolloutAPI):
+        note_loaded(env, env_id, env_args)
     return env
 
 

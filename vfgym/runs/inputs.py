@@ -48,6 +48,8 @@ class Seeds:
 class Inputs(Protocol):
     """Examples in order, and the task of each of their rollouts."""
 
+    tasks: Tasks
+    """Says how a row becomes a task."""
     num_examples: int
     num_rollouts: int
     rollouts_per_example: int
@@ -81,7 +83,7 @@ class TaskInputs:
             if available == 0:
                 raise ConfigurationError("there are no examples to play: the dataset is empty")
             self._places = range(available if num_examples <= 0 else min(num_examples, available))
-        self._tasks = tasks
+        self.tasks = tasks
         self.num_examples = len(self._places)
         self.rollouts_per_example = rollouts_per_example
         self.num_rollouts = self.num_examples * rollouts_per_example
@@ -100,11 +102,11 @@ class TaskInputs:
     def examples(self) -> Iterator[Example]:
         """Give the examples in order."""
         for place in self._places:
-            yield Example(self._tasks.example_id_of(place), place, self.rollouts_per_example, place)
+            yield Example(self.tasks.example_id_of(place), place, self.rollouts_per_example, place)
 
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""
-        return self._tasks.input(example.rows)  # type: ignore[arg-type]
+        return self.tasks.input(example.rows)  # type: ignore[arg-type]
 
 
 class ListedInputs:
@@ -120,7 +122,7 @@ class ListedInputs:
         Raises:
             ConfigurationError: If there are no rows, or one of them is not a row.
         """
-        self._tasks = tasks
+        self.tasks = tasks
         self._groups: dict[Any, list[Row]] = {}
         for position, row in enumerate(rows):
             if not isinstance(row, Mapping):
@@ -142,12 +144,17 @@ class ListedInputs:
 
     def task(self, example: Example, number: int) -> dict[str, Any]:
         """Return the task of one rollout, as its own."""
-        row = example.rows[number]  # type: ignore[index]
-        task = self._tasks.copy_input(row, f"rollout {number} of the input with example_id {example.example_id}")
-        own_id = task.get("example_id")
-        if own_id is not None and own_id != example.example_id:
-            task["src_id"] = own_id
-        return {**task, "example_id": example.example_id}
+        return task_of_row(self.tasks, example, number)
+
+
+def task_of_row(tasks: Tasks, example: Example, number: int) -> dict[str, Any]:
+    """Return the task of a rollout of an example that has a row for each, as its own."""
+    row = example.rows[number]  # type: ignore[index]
+    task = tasks.copy_input(row, f"rollout {number} of the input with example_id {example.example_id}")
+    own_id = task.get("example_id")
+    if own_id is not None and own_id != example.example_id:
+        task["src_id"] = own_id
+    return {**task, "example_id": example.example_id}
 
 
 def _group_of(row: Row, position: int) -> Any:

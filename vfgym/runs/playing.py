@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from vfgym.aio.bridge import bridge
@@ -63,8 +63,8 @@ def plan_run(
     return run, groups
 
 
-def take_executor(settings: MutableMapping[str, Any]) -> concurrent.futures.Executor | None:
-    """Take an executor itself out of the settings of a run; None where they only name one."""
+def take_executor(settings: Any) -> concurrent.futures.Executor | None:
+    """Take an executor itself out of the settings of a run (a dict); None where they only name one."""
     executor = settings.get("executor")
     if not isinstance(executor, concurrent.futures.Executor):
         return None

@@ -17,8 +17,11 @@ from vfgym.runs.spec import RunSettings, RunSpec, close_agent
 
 @dataclass(frozen=True, kw_only=True)
 class OpenRun:
-    """A run that a worker plays. A `TravellingRun` names the function that opens it: given its data, and how many rollouts the worker
-    plays at once, that gives a context, which closes what it made."""
+    """A run that a worker plays.
+
+    A `TravellingRun` names the function that opens it: given its data, and how many rollouts the worker plays at once, that gives a
+    context, which closes what it made.
+    """
 
     how: RunSettings
     new_player: Callable[[], Awaitable[Player]]
@@ -40,9 +43,7 @@ async def open_stepped(data: Mapping[str, Any], slots: int) -> AsyncIterator[Ope
     try:
         prepared = await prepare(replicas, spec.env_id, spec.env_args, agent, spec, checks_tasks=False)
         most = replicas.limit_workers(slots)
-        yield OpenRun(
-            how=spec, new_player=prepared.new_player, in_groups=prepared.in_groups, most_at_once=most, declared=prepared.declared
-        )
+        yield OpenRun(how=spec, new_player=prepared.new_player, in_groups=prepared.in_groups, most_at_once=most, declared=prepared.declared)
     finally:
         await bridge(replicas.close)
         await close_agent(agent)
