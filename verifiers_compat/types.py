@@ -33,6 +33,7 @@ from vfgym.messages.frozen import FrozenDict, freeze
 from vfgym.messages.responses import ItemAccess
 from vfgym.results import ErrorInfo, GenerateMetadata, ProcessedOutputs, RolloutOutput, VersionInfo
 from vfgym.rubrics import GroupRewardFunc, IndividualRewardFunc, RewardFunc
+from vfgym.runs.spec import ExampleIds, Shard
 from vfgym.state import RolloutInput, TokenUsage, TrajectoryStep, TrajectoryStepTokens
 from vfgym.tasks import DatasetBuilder
 
@@ -308,6 +309,16 @@ class EvalConfig(BaseModel):
     """The file that says what models cost."""
     cache: bool = False
     """Whether answers of models are kept and not asked for twice."""
+    # See `vfgym.RunSettings`
+    seed: int | None = None
+    split: Literal["train", "eval"] = "eval"
+    example_ids: ExampleIds = None
+    pass_threshold: float | None = None
+    shard: Shard = None
+    tags: list[str] = []
+    executor: Literal["local", "process", "ray"] = "local"
+    workers: int | None = None
+    strict: bool = False
     save_to_hf_hub: bool = False
     hf_hub_dataset_name: str | None = None
 

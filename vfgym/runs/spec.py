@@ -109,6 +109,9 @@ def _shard(value: Any) -> tuple[int, int] | None:
     return place, count
 
 
+ExampleIds = Annotated[list[int] | None, BeforeValidator(_ids)]
+Shard = Annotated[tuple[int, int] | None, BeforeValidator(_shard)]
+
 _workers = BeforeValidator(lambda value: value if value is None else check_integer("workers", value, "a positive integer", least=1))
 
 _SHARD_VARIABLES = (
@@ -177,7 +180,7 @@ class RunSettings(BaseModel):
     """Seed of the run. Each rollout's random numbers follow from it, whatever runs beside it."""
     split: Literal["train", "eval"] = "eval"
     """Which tasks are played."""
-    example_ids: Annotated[list[int] | None, BeforeValidator(_ids)] = None
+    example_ids: ExampleIds = None
     """Play the tasks with these ids, in this order, instead of the first ones."""
     both_seats: Annotated[bool, _flag("both_seats")] = False
     """Play each game for two players twice, once from either seat and with the same seed. A rollout is then a pair of rows, with ``player``
@@ -190,7 +193,7 @@ class RunSettings(BaseModel):
     is not scored."""
     pass_threshold: Annotated[float | None, BeforeValidator(_threshold)] = None
     """Reward from which a rollout passes, in pass@k; the environment's own by default."""
-    shard: Annotated[tuple[int, int] | None, BeforeValidator(_shard)] = None
+    shard: Shard = None
     """Play a part of the run: ``(i, n)``, also written ``"i/n"``, plays the rollouts whose place, divided by n, leaves i; ``"auto"`` reads
     both from the variables of Slurm or Kubernetes. What is scored together stays together. ``vfgym merge`` makes one run of the parts."""
     state_columns: Annotated[list[str], _names("state_columns", "trajectory")] = []

@@ -6,7 +6,7 @@ Each field is declared once. The options of a command and the keys of its config
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from typer import Option
@@ -15,6 +15,7 @@ from vfgym.cli.fields import TableFields, parse_limits, parse_names, setting
 from vfgym.clients import ClientType
 from vfgym.clients.config import PROVIDERS
 from vfgym.limits import RolloutLimits, SpendingLimits
+from vfgym.runs.spec import Shard
 
 
 def _parse_headers(value: Any) -> Any:
@@ -39,6 +40,24 @@ def _parse_each_limits(value: Any) -> dict[str, Any]:
     return parse_limits(RolloutLimits)(value).given()
 
 
+def _parse_ids(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return [int(each) for each in value.split(",")]
+    except ValueError:
+        raise ValueError("ids are integers with commas between them") from None
+
+
+def _parse_num_workers(value: Any) -> int | None:
+    if value in (None, "auto"):
+        return None
+    count = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError("must be a positive number, or auto")
+    return count
+
+
 def _refuse_zero(value: int | None) -> int | None:
     if value == 0:
         raise ValueError("must be positive, or -1 for all")
@@ -50,6 +69,8 @@ Text = str | None
 Flag = bool | None
 Count = Annotated[int, Field(ge=1)] | None
 Limit = Annotated[int, Field(ge=-1)] | None
+Names = Annotated[list[str], BeforeValidator(parse_names)] | None
+NumWorkers = Annotated[int | None, BeforeValidator(_parse_num_workers)] | None
 Table = dict[str, Any] | None
 Headers = Annotated[dict[str, str], BeforeValidator(_parse_headers)] | None
 RunLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_run_limits)] | None
@@ -57,8 +78,7 @@ EachLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_each_limit
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",
-    "num_workers": "all rollouts run in this process; --max-concurrent says how many at once",
-    "disable_env_server": "there is no server process, the rollouts run in this one",
+    "disable_env_server": "there is no server process; rollouts play in this one, unless --num-workers or --executor ask for others",
 }
 """Fields that are accepted since command lines and files written for verifiers have them; and why they change nothing here."""
 
@@ -128,7 +148,7 @@ class PlayFields(TableFields):
 class EvalFields(PlayFields):
     """What is said about an evaluation. A field that was not given is None."""
 
-    spellings = {**PlayFields.spellings, "resume_path": "resume", "limit": "limits", "limit_each": "limits_each"}
+    spellings = {**PlayFields.spellings, "resume_path": "resume", "tag": "tags", "limit": "limits", "limit_each": "limits_each"}
 
     num_examples: Annotated[
         Annotated[Limit, AfterValidator(_refuse_zero)], setting("--num-examples", "-n", also="[the environment's, else 5]")
@@ -139,10 +159,22 @@ class EvalFields(PlayFields):
     ] = None
     output_dir: Annotated[Text, Option("--output-dir", "-o", metavar="DIR", help="Results go below DIR/evals.")] = None
     save_results: Annotated[Flag, Option("--save-results", "-s", help="Save the results.")] = None
-    state_columns: Annotated[
-        Annotated[list[str], BeforeValidator(parse_names)] | None,
-        setting("--state-columns", "-C", metavar="NAMES", also="Separated by commas."),
+    state_columns: Annotated[Names, setting("--state-columns", "-C", metavar="NAMES", also="Separated by commas.")] = None
+    seed: Annotated[Annotated[int, Field(ge=0)] | None, setting("--seed", also="[fresh random numbers]")] = None
+    split: Annotated[Annotated[Literal["train", "eval"], Field()] | None, setting("--split", metavar="train|eval", also="[eval]")] = None
+    example_ids: Annotated[
+        Annotated[list[int], BeforeValidator(_parse_ids)] | None, setting("--example-ids", metavar="IDS", also="Written 3,5,8.")
     ] = None
+    pass_threshold: Annotated[float | None, setting("--pass-threshold")] = None
+    shard: Annotated[
+        Annotated[Shard, Field()] | None, Option("--shard", metavar="I/N", help="Play one of N parts, I from 0 (see vfgym merge).")
+    ] = None
+    tags: Annotated[Names, setting("--tags", metavar="WORDS", also="Separated by commas.")] = None
+    executor: Annotated[
+        Annotated[Literal["local", "process", "ray"], Field()] | None, setting("--executor", metavar="local|process|ray", also="[local]")
+    ] = None
+    workers: Annotated[Count, setting("--workers", also="[one for each core]")] = None
+    strict: Annotated[Flag, setting("--strict")] = None
     resume: Annotated[
         bool | str | None,
         Option("--resume", "-R", metavar="[DIR]", help="Go on with a run, and save; without DIR with the newest unfinished one that fits."),
@@ -166,7 +198,10 @@ class EvalFields(PlayFields):
     save_to_hf_hub: Annotated[Flag, Option("--save-to-hf-hub", "-H", help="Push the results to the Hugging Face hub, and save.")] = None
     hf_hub_dataset_name: Annotated[Text, Option("--hf-hub-dataset-name", "-D", metavar="NAME", help="What they are called there.")] = None
     no_interleave_scoring: Annotated[Flag, _option_without_effect("no_interleave_scoring", "--no-interleave-scoring", "-N")] = None
-    num_workers: Annotated[int | str | None, _option_without_effect("num_workers", "--num-workers", "-w")] = None
+    num_workers: Annotated[
+        NumWorkers,
+        Option("--num-workers", "-w", metavar="N", help="As --executor process --workers N; auto: as --executor local."),
+    ] = None
     disable_env_server: Annotated[Flag, _option_without_effect("disable_env_server", "--disable-env-server")] = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 from verifiers_compat.alias import ALIAS, AliasFinder, install
 from verifiers_compat.cli.evals.report import print_results
 from verifiers_compat.envs.api import RolloutAPI
-from verifiers_compat.generation import GenerateSettings
+from verifiers_compat.generation.settings import OF_THE_INPUTS, GenerateSettings
 from verifiers_compat.types import EvalConfig, EvalRunConfig, GenerateOutputs, LogCallback, ProgressCallback, StartCallback
 from verifiers_compat.utils.async_utils import EventLoopLagMonitor, EventLoopLagStats
 from verifiers_compat.utils.env_utils import load_environment
@@ -26,10 +27,15 @@ from vfgym.errors import ConfigurationError, Error
 
 logger = logging.getLogger("verifiers_compat")
 
-_OF_ITS_BUDGET = ("limits", "limits_each", "prices", "cache")
-"""Fields of an `EvalConfig` that an author's own `evaluate` may not know: they are passed where they are asked for."""
-_OF_THE_RUN = EvalConfig.model_fields.keys() & GenerateSettings.model_fields.keys() - {"model", "save_results", *_OF_ITS_BUDGET}
-"""The others that are arguments of `Environment.evaluate`."""
+_GIVEN_APART = {"model", "save_results", "hf_hub_dataset_name"}
+_DOCUMENTED = {
+    name
+    for name, parameter in inspect.signature(RolloutAPI.evaluate).parameters.items()
+    if name in EvalConfig.model_fields.keys() - _GIVEN_APART and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+}
+"""Fields of an `EvalConfig` that `Environment.evaluate` is documented to take."""
+_OTHERS = EvalConfig.model_fields.keys() & {*GenerateSettings.model_fields, *OF_THE_INPUTS} - _DOCUMENTED - _GIVEN_APART
+"""Further ones that it takes. An author's own may not know them, so they are passed where they differ from the defaults."""
 _SECONDS_BETWEEN_HEARTBEATS = 60.0
 _LONGEST_HEARTBEAT = 10.0
 """Seconds that a heartbeat may take."""
@@ -129,11 +135,12 @@ async def play(
     outputs: GenerateOutputs = await evaluation.env.evaluate(
         config.client_config,
         config.model,
-        **{name: getattr(config, name) for name in _OF_THE_RUN},
-        **{name: value for name in _OF_ITS_BUDGET if (value := getattr(config, name))},
+        **{name: getattr(config, name) for name in _DOCUMENTED},
+        **{name: value for name in _OTHERS if (value := getattr(config, name)) != EvalConfig.model_fields[name].default},
         results_path=evaluation.results_path,
         save_results=evaluation.results_path is not None,
         push_to_hf_hub=config.save_to_hf_hub,
+        hf_hub_dataset_name=config.hf_hub_dataset_name,
         on_start=on_start,
         on_progress=on_progress,
         on_log=on_log,

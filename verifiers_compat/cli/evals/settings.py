@@ -52,6 +52,12 @@ def resolve_config(fields: EvalFields) -> EvalConfig:
     said["model"], said["client_config"] = resolve_model(fields)
     said["sampling_args"] = resolve_sampling_args(fields)
     said["extra_env_kwargs"] = resolve_env_attributes(fields)
+    if fields.num_workers is not None and not fields.disable_env_server:
+        if fields.executor is not None or fields.workers is not None:
+            raise ConfigurationError("num_workers says where rollouts play, and so do executor and workers: leave one of them out")
+        said["executor"], said["workers"] = "process", fields.num_workers
+    if fields.num_examples is None and fields.example_ids is not None:
+        said["num_examples"] = -1
     said["save_results"] = bool(fields.save_results or fields.save_to_hf_hub or fields.resume)
     config = EvalConfig(**{**DEFAULTS, **evaluation_defaults(env_id), **said})
     return config.model_copy(update={"resume_path": run_to_resume(config, fields.resume)}) if fields.resume else config
@@ -219,8 +225,10 @@ def run_to_resume(config: EvalConfig, resume: bool | str) -> Path:
             raise ConfigurationError(f"{resume} holds no results of a run (results.jsonl and metadata.json), so it cannot be resumed")
         return Path(resume)
     runs = get_eval_runs_dir(config.env_id, config.model, config.env_dir_path, config.output_dir)
-    names = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "num_examples", "limits_each")
-    found = find_incomplete(runs, {name: getattr(config, name) for name in names})
+    names = ("env_id", "model", "rollouts_per_example", "env_args", "sampling_args", "limits_each", "seed")
+    wanted = {name: getattr(config, name) for name in names}
+    wanted |= {"num_examples": len(config.example_ids or ()) or config.num_examples, "shard": config.shard and list(config.shard)}
+    found = find_incomplete(runs, wanted)
     if found is None:  # one that is finished may have fewer examples than are asked for now
         found = find_latest_incomplete_eval_results_path(
             config.env_id, config.model, config.num_examples, config.rollouts_per_example, config.env_dir_path, config.output_dir

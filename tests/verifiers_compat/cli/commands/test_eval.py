@@ -101,11 +101,19 @@ TOGETHER: dict[str, tuple[str | None, dict[str, Any]]] = {
     "save_to_hf_hub": (None, {"push_to_hf_hub": True}),
     "hf_hub_dataset_name": ("me/results", {"hf_hub_dataset_name": "me/results"}),
     "no_interleave_scoring": (None, {}),
-    "num_workers": ("16", {}),
+    "seed": ("0", {"seed": 0}),
+    "split": ("train", {"split": "train"}),
+    "example_ids": ("3,5", {"example_ids": [3, 5]}),
+    "pass_threshold": ("0.0", {"pass_threshold": 0.0}),
+    "shard": ("0/17", {"shard": (0, 17)}),
+    "tags": ("one, two", {"tags": ["one", "two"]}),
+    "executor": ("process", {"executor": "process"}),
+    "workers": ("18", {"workers": 18}),
+    "strict": (None, {"strict": True}),
     "disable_env_server": (None, {}),
 }
 """What each option is given, and what of the evaluation is then so."""
-ALONE = {"provider", "api_base_url", "resume", "env_dir_path"}
+ALONE = {"num_workers", "provider", "api_base_url", "resume", "env_dir_path"}
 OF_THE_COMMAND = {"abbreviated_summary", "disable_tui", "fullscreen", "heartbeat_url", "alias", "debug"}
 """Those that other tests are about."""
 

@@ -80,8 +80,8 @@ def test_files_have_sections_that_options_have_not() -> None:
     assert set(FileFields.of_environment.values()) <= FileFields.model_fields.keys()
 
 
-OTHERS = {"seed", "split", "example_ids", "both_seats", "pass_threshold", "shard", "tags", "executor", "workers", "strict"}
-"""Settings that only arguments of `generate` or `evaluate`, or `vfgym eval`, have."""
+OTHERS = {"both_seats"}
+"""Settings that only `vfgym.evaluate` has: inputs of the rollout API are played from one seat."""
 
 
 @pytest.mark.parametrize("name", sorted(RunSettings.model_fields))

@@ -172,3 +172,40 @@ def test_a_run_to_resume_is_named_or_found(workspace: Path) -> None:
     config = config_of(model="m", resume=True)
     assert (config.resume_path, config.save_results) == (Path("outputs/evals/yes-no--m/fewer"), True)
     assert config_of(resume=str(runs / "fewer")).resume_path == runs / "fewer"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("local", None)),
+        ({"num_workers": "auto"}, ("local", None)),
+        ({"num_workers": "3"}, ("process", 3)),
+        ({"num_workers": 1}, ("process", 1)),
+        ({"num_workers": 3, "disable_env_server": True}, ("local", None)),
+        ({"num_workers": 3, "disable_env_server": False}, ("process", 3)),
+        ({"executor": "ray", "workers": 2}, ("ray", 2)),
+        ({"workers": 2, "num_workers": "auto"}, ("local", 2)),
+    ],
+)
+def test_workers_are_asked_for_by_either_name(given: dict[str, Any], expected: tuple[str, int | None]) -> None:
+    config = resolve_config(EvalFields.parse({"env_id": "e", "model": "m", **given}, "test"))
+    assert (config.executor, config.workers) == expected
+
+
+@pytest.mark.parametrize("other", [{"workers": 2}, {"executor": "local"}])
+def test_workers_are_asked_for_by_one_name(other: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="num_workers says where rollouts play, and so do executor and workers"):
+        resolve_config(EvalFields.parse({"env_id": "e", "model": "m", "num_workers": 2, **other}, "test"))
+
+
+@pytest.mark.parametrize("given", [0, -1, "two", True, 1.5])
+def test_num_workers_is_a_positive_number_or_auto(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"num_workers: .*must be a positive number, or auto"):
+        EvalFields.parse({"env_id": "e", "num_workers": given}, "test")
+
+
+@pytest.mark.parametrize(("given", "count"), [({}, 5), ({"num_examples": 3}, 3), ({"example_ids": "4,6"}, -1)])
+def test_tasks_that_are_named_need_no_number(given: dict[str, Any], count: int) -> None:
+    config = resolve_config(EvalFields.parse({"env_id": "e", "model": "m", **given}, "test"))
+    assert config.num_examples == count
+    assert config.example_ids == ([4, 6] if "example_ids" in given else None)
