@@ -370,13 +370,13 @@ class RolloutAPI(DatasetAccess):
         where = executor_of(settings, executor)
         scores_in_groups(self.definition, settings.independent_scoring)
         run, groups = self._plan(inputs, client, settings)
-        is_saved, told = run.path_to_save is not None, None
+        is_saved, travelling = run.path_to_save is not None, None
         if where != "local":
-            from verifiers_compat.envs.elsewhere import told_to_workers
+            from verifiers_compat.envs.elsewhere import run_for_workers
 
-            told = told_to_workers(self, inputs, client, settings, is_saved=is_saved)
+            travelling = run_for_workers(self, inputs, client, settings, is_saved=is_saved)
         async with open_players(self, inputs, client, settings, is_saved=is_saved, calls_author=calls_author) as players:
-            outputs = await generate(players, settings, run, groups, RunReporter(settings), where, told)
+            outputs = await generate(players, settings, run, groups, RunReporter(settings), where, travelling)
         if settings.push_to_hf_hub:
             await threads.on_thread(_push, outputs, settings.hf_hub_dataset_name)
         return GenerateOutputs(outputs)

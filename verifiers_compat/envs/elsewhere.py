@@ -30,7 +30,7 @@ _SETTINGS = {
 """What a worker is told of the settings; the coordinator keeps to the others."""
 
 
-def told_to_workers(env: RolloutAPI, inputs: Inputs, client: Any, settings: GenerateSettings, *, is_saved: bool) -> TravellingRun:
+def run_for_workers(env: RolloutAPI, inputs: Inputs, client: Any, settings: GenerateSettings, *, is_saved: bool) -> TravellingRun:
     """Return a run of `generate` as its workers are told it.
 
     Raises:

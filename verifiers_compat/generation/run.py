@@ -28,7 +28,7 @@ async def generate(
     groups: list[GroupJob],
     reporter: RunReporter,
     executor: str | concurrent.futures.Executor = "local",
-    told: TravellingRun | None = None,
+    travelling: TravellingRun | None = None,
 ) -> GenerateOutputs:
     """Play all inputs, and return their rows with the run's metadata.
 
@@ -41,7 +41,7 @@ async def generate(
         groups: What is played of the inputs.
         reporter: Reports how far it is.
         executor: Where rollouts play.
-        told: The run as it is told to the workers of an executor; None where rollouts play in this process.
+        travelling: The run as the workers of an executor are told it; None where rollouts play in this process.
 
     Raises:
         ConfigurationError: If the results of another run are in the way.
@@ -55,12 +55,12 @@ async def generate(
         jobs = players.jobs(groups)
         left = sum(len(group.numbers) for group in jobs)
         at_once = left if most <= 0 else min(most, left)
-        if told is not None:
+        if travelling is not None:
             from vfgym.runs.executors.playing import one_by_one, play_on_workers
 
             jobs = jobs if in_groups else one_by_one(jobs)
             about = {"unplayed": players.unplayed, "env_id": run.env_id, "types": types, "most_at_once": at_once}
-            run_of_workers = dataclasses.replace(told, data={**told.data, "most_at_once": at_once})
+            run_of_workers = dataclasses.replace(travelling, data={**travelling.data, "most_at_once": at_once})
             await play_on_workers(executor, run_of_workers, settings, jobs, recorder, spending, **about)  # type: ignore[arg-type]
             return
         scoring = settings.max_concurrent_scoring
