@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Iterator
@@ -130,6 +131,52 @@ def test_what_cannot_be_played_in_words_is_refused(make: Any, options: dict[str,
         vfgym.to_chat(make(), **options)
 
 
+@pytest.mark.parametrize(
+    ("entry_point", "options", "message"),
+    [
+        (lambda: Toy(), {"zzz": 1}, "neither to_chat nor Drawing-v0 has an argument 'zzz'. The game takes none."),
+        (
+            lambda width=1, colour=2: Toy(),
+            {"width": 0, "color": 1},
+            "neither to_chat nor Drawing-v0 has an argument 'color'. Did you mean `colour`? The game takes width, colour.",
+        ),
+    ],
+)
+def test_an_argument_that_a_game_does_not_have_is_told_with_those_that_it_has(
+    register: Any, entry_point: Any, options: dict[str, Any], message: str
+) -> None:
+    register(entry_point)
+    with pytest.raises(UnknownArgument) as caught:
+        vfgym.to_chat("Drawing-v0", **options)
+    assert str(caught.value) == message
+
+
+def test_a_registered_game_and_a_spec_stay_as_they_are() -> None:
+    spec = copy.deepcopy(gym.spec("FrozenLake-v1"))
+    for source, options in ((spec, {}), ("FrozenLake-v1", {"map_name": "8x8"})):
+        assert first_content(vfgym.to_chat(source, **options)).count("F") > 10
+    assert spec == gym.spec("FrozenLake-v1")
+    assert spec.kwargs == {"map_name": "4x4"}
+
+
+def test_a_game_keeps_the_id_that_it_is_given() -> None:
+    for source in ("CartPole-v1", gym.spec("CartPole-v1"), gym.make("CartPole-v1")):
+        assert vfgym.to_chat(source).env_id == "CartPole-v1"
+        assert vfgym.to_chat(source, env_id="my/cart").env_id == "my/cart"
+
+
+@pytest.mark.parametrize(("source", "name"), [(Toy, "this game"), ("Drawing-v0", "Drawing-v0"), (gym.spec, "Drawing-v0")])
+def test_a_game_of_many_nameless_numbers_is_warned_of_where_it_is_made(register: Any, source: Any, name: str) -> None:
+    def make() -> Any:
+        return Toy(observation_space=gym.spaces.Box(-1, 1, (30,)))
+
+    register(make)
+    source = make if source is Toy else source("Drawing-v0") if callable(source) else source
+    with pytest.warns(UserWarning, match=f"^a model that plays {name} is told too little: .*30 numbers") as caught:
+        vfgym.to_chat(source)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_a_factory_makes_one_game_to_look_at() -> None:
     made = []
     vfgym.to_chat(lambda: made.append(Toy()) or made[-1])  # type: ignore[func-returns-value]
@@ -223,6 +270,59 @@ def test_a_game_that_cannot_be_told_to_draw_is_shown_as_it_is(register: Any, ent
     for source in ("Drawing-v0", Toy, lambda: gym.make("CartPole-v1")):
         with pytest.raises(ConfigurationError, match=r"no images to show: .* to_chat\(gymnasium.make\(.*render_mode='rgb_array'"):
             vfgym.to_chat(source, observe="image")
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "mode"),
+    [
+        ({}, "brightness 0", "ansi"),
+        ({"render_mode": "rgb_array"}, "brightness 0", "ansi"),
+        ({"obs_to_text": str}, "0", None),
+        ({"obs_to_text": str, "render_mode": "rgb_array"}, "0", "rgb_array"),
+    ],
+    ids=str,
+)
+def test_a_registered_game_is_drawn_for_the_model_first(register: Any, options: dict[str, Any], text: str, mode: str | None) -> None:
+    """What is not drawn as text draws pictures where the chat environment renders them."""
+    made: list[Drawing] = []
+
+    def make(render_mode: str | None = None) -> Drawing:
+        made.append(Drawing(render_mode))
+        return made[-1]
+
+    register(make)
+    assert first_content(vfgym.to_chat("Drawing-v0", **options)).endswith(f"\n\n{text}")
+    assert made[-1].render_mode == mode
+
+
+def test_a_game_with_a_render_mode_keeps_it(register: Any) -> None:
+    register(Drawing)
+    for mode, text in (("rgb_array", "0"), ("ansi", "brightness 0")):
+        assert first_content(vfgym.to_chat(gym.make("Drawing-v0", render_mode=mode))).endswith(f"\n\n{text}")
+
+
+def test_what_a_wrapper_makes_of_an_observation_is_shown_instead_of_the_drawing(register: Any) -> None:
+    register(Drawing)
+    games = gym.wrappers.TransformObservation(gym.make("Drawing-v0"), lambda seen: seen + 2, None), gym.make("Drawing-v0")
+    assert [first_content(vfgym.to_chat(game)).rpartition("\n")[2] for game in games] == ["2", "brightness 0"]
+
+
+def test_games_that_are_made_to_look_at_are_closed(register: Any) -> None:
+    open_games: list[Drawing] = []
+
+    class Closing(Drawing):
+        def close(self) -> None:
+            open_games.remove(self)
+
+    def make(render_mode: str | None = None) -> Drawing:
+        open_games.append(Closing(render_mode))
+        return open_games[-1]
+
+    register(make)
+    env = vfgym.to_chat("Drawing-v0")
+    env.reset(seed=0)
+    env.close()
+    assert open_games == []
 
 
 def test_a_game_that_begins_only_with_options_is_drawn() -> None:

@@ -86,6 +86,51 @@ def test_what_is_no_mask_of_a_space_is_refused(name: str, given: Any) -> None:
         mask_of(space, given)
 
 
+@pytest.mark.parametrize(
+    ("space", "given", "problem"),
+    [
+        (spaces.Discrete(2), [0, 1, 1], "[0, 1, 1] should be whole numbers from 0 to 1, of the shape (2,)"),
+        (spaces.Discrete(2), [0, 2], "[0, 2] should be whole numbers from 0 to 1, of the shape (2,)"),
+        (spaces.Discrete(2), [0.5, 1], "[0.5, 1] should be whole numbers from 0 to 1, of the shape (2,)"),
+        (spaces.MultiBinary(2), [0, 3], "[0, 3] should be whole numbers from 0 to 2, of the shape (2,)"),
+        (spaces.Text(3, min_length=2), (1, None), "1 should be a length from 2 to 3"),
+        (spaces.Text(3, min_length=2), (4, None), "4 should be a length from 2 to 3"),
+        (spaces.Dict(a=spaces.Discrete(2), b=spaces.Discrete(2)), {"a": [0, 1]}, "it must have the keys a, b"),
+        (spaces.Dict(a=spaces.Discrete(2)), {"a": [0, 1], "b": [0, 1]}, "it must have the keys a"),
+        (spaces.Sequence(spaces.Discrete(2)), (-1, None), "-1 should be lengths"),
+        (spaces.Sequence(spaces.Discrete(2)), ([1, -1], None), "[1, -1] should be lengths"),
+    ],
+    ids=str,
+)
+def test_a_refused_mask_is_told_with_what_is_wrong(space: gym.Space[Any], given: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        mask_of(space, given)
+    assert str(caught.value) == f"expected an action mask of {space}, got {given!r}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "read"),
+    [
+        (spaces.Discrete(2), None, None),
+        (spaces.Tuple([spaces.Discrete(2)]), [None], (None,)),
+        (spaces.Text(3, min_length=2), (2, None), (2, None)),
+        (spaces.Text(3, min_length=2), (3, None), (3, None)),
+        (spaces.Text(3, min_length=0), (0, None), (0, None)),
+        (spaces.Sequence(spaces.Discrete(2)), (0, None), (0, None)),
+        (spaces.Sequence(spaces.Discrete(2)), ([0, 2], None), (np.array([0, 2]), None)),
+    ],
+    ids=str,
+)
+def test_a_mask_may_leave_parts_out_and_lengths_at_the_bounds_are_some(space: gym.Space[Any], mask: Any, read: Any) -> None:
+    np.testing.assert_equal(mask_of(space, mask), read)
+
+
+def test_a_mask_of_length_zero_allows_only_nothing() -> None:
+    text, items = spaces.Text(3, min_length=0), spaces.Sequence(spaces.Discrete(2))
+    assert [allows(text, mask_of(text, (0, None)), action) for action in ("", "a")] == [True, False]
+    assert [allows(items, mask_of(items, (0, None)), action) for action in ((), (1,))] == [True, False]
+
+
 DISCRETE = codec_for(spaces.Discrete(3), ["left", "stay", "right"])
 
 
@@ -142,3 +187,4 @@ def test_a_text_is_the_one_command_that_it_looks_like() -> None:
     texts = ("Open  Mailbox", "OPEN MAILBOX!", "open mailbox.", "Go", "go", "dance")
     read = [as_command(text, ["look", "open mailbox", "Go", "GO"]) for text in texts]
     assert read == [*["open mailbox"] * 3, "Go", "go", "dance"]
+    assert as_command("go!", ["look.", "Go."]) == "Go."
