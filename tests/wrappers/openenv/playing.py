@@ -52,7 +52,7 @@ def write_project(folder: Path, **manifest: Any) -> Path:
 
 
 def started_by(project: Path, backend: str | None = "unsafe") -> StartedServers:
-    source = servers_of(read_project(project), backend, start_timeout=60, request_timeout=60)
+    source = servers_of(read_project(project), backend, start_timeout=60, request_timeout=50)
     assert isinstance(source, StartedServers)
     return source
 

@@ -9,9 +9,12 @@ import pytest
 
 from tests.wrappers.openenv.playing import COMMAND, started_by, write_project
 from vfgym.errors import ConfigurationError
-from vfgym.sandboxes import Probe
+from vfgym.sandboxes import Probe, SandboxSpec
 from vfgym.sandboxes.container import ContainerBackend
+from vfgym.wrappers.openenv import project as project_module
 from vfgym.wrappers.openenv.project import Project, read_project, servers_of
+from vfgym.wrappers.openenv.sandboxed import start_sandboxed
+from vfgym.wrappers.openenv.starting import StartedServers, start_process
 
 
 def test_a_project_without_a_backend_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +54,32 @@ def test_a_malformed_project_is_an_error(tmp_path: Path, manifest: str | None, w
 def test_what_a_manifest_leaves_out_has_a_default(tmp_path: Path) -> None:
     (tmp_path / ".build.json").write_text("{}")
     assert read_project(str(tmp_path)) == Project(tmp_path, None, 8000, None, None)
-    project = read_project(write_project(tmp_path, port=1, contract="mcp"))
-    assert project == Project(tmp_path, "counting:1", 1, COMMAND, "mcp")
+    for port in (1, 65535):
+        project = read_project(write_project(tmp_path, port=port, contract="mcp"))
+        assert project == Project(tmp_path, "counting:1", port, COMMAND, "mcp")
+
+
+@pytest.mark.parametrize(
+    ("backend", "of_backend"),
+    [
+        ("unsafe", {}),
+        (None, {"image": "counting:1", "backend": "container"}),
+        ("container", {"image": "counting:1", "backend": "container"}),
+        ("bwrap", {"image": None, "backend": "bwrap"}),
+    ],
+)
+def test_servers_are_started_with_what_the_project_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str | None, of_backend: dict[str, Any]
+) -> None:
+    """Only the container backend takes the image."""
+    checked: list[Any] = []
+    monkeypatch.setattr(project_module, "check_spec", lambda *arguments: checked.append(arguments))
+    source = servers_of(read_project(write_project(tmp_path, port=9000)), backend, start_timeout=3, request_timeout=7)
+    assert isinstance(source, StartedServers)
+    start: Any = source._start
+    assert start.func is (start_process if backend == "unsafe" else start_sandboxed)
+    assert (start.args, start.keywords) == ((COMMAND, tmp_path, 9000), {"start_timeout": 3, "request_timeout": 7, **of_backend})
+    assert checked == ([(SandboxSpec(image=of_backend["image"]), of_backend["backend"])] if of_backend else [])
 
 
 @pytest.mark.parametrize("name", ["start_timeout", "request_timeout"])

@@ -58,9 +58,22 @@ def test_what_is_not_an_answer(data: dict[str, Any], words: str) -> None:
         read_reply(URL, data)
 
 
+def test_an_error_shows_what_was_answered() -> None:
+    long = {"observation": None, "é": "x" * 400}
+    with pytest.raises(ServerError) as caught:
+        read_reply(URL, long)
+    shown = json.dumps(long, ensure_ascii=False)[:300]
+    assert str(caught.value) == f"the OpenEnv server {URL} answered without an observation (a JSON object): {shown}..."
+    with pytest.raises(ServerError) as caught:
+        parse(URL, b"y" * 301)
+    assert str(caught.value) == f"the OpenEnv server {URL} answered with something that is not a JSON object: {'y' * 300 + '...'!r}"
+
+
 def test_what_is_sent_and_read_is_json() -> None:
     assert json.loads(encode({"a": [1, None]})) == {"a": [1, None]}
-    for wrong in ({"a": float("nan")}, {"a": object()}):
+    endless: dict[str, Any] = {}
+    endless["a"] = endless
+    for wrong in ({"a": float("nan")}, {"a": object()}, endless):
         with pytest.raises(ActionRefused, match="it is not JSON"):
             encode(wrong)
     assert parse(URL, b'{"a": 1}') == parse(URL, '{"a": 1}') == {"a": 1}
@@ -73,6 +86,9 @@ def test_the_problems_of_an_action_are_one_line() -> None:
     errors = [{"loc": ["add", 0], "msg": "Input should be a valid integer"}, {"msg": "too much", "loc": []}, "odd"]
     assert describe_problems(errors) == 'add.0: Input should be a valid integer; too much; "odd"'
     assert describe_problems("no") == '"no"'
+    assert describe_problems([]) == ""
+    assert describe_problems({"msg": "odd", "loc": None}) == "odd"
+    assert describe_problems([{"loc": ["add"]}]) == '{"loc": ["add"]}'
 
 
 def test_what_a_server_said_is_repeated_in_short() -> None:

@@ -15,7 +15,7 @@ from tests.wrappers.openenv.playing import over_both
 from vfgym.aio.background import on_background_loop, wait
 from vfgym.errors import ConfigurationError, InfraError
 from vfgym.wrappers.openenv.protocol import ServerError
-from vfgym.wrappers.openenv.servers import OpenEnvServer, check_seconds, check_url
+from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer, check_seconds, check_url
 
 
 def test_a_password_in_an_address_is_not_pickled() -> None:
@@ -92,15 +92,25 @@ def test_who_waits_does_not_give_up_while_another_episode_goes_on() -> None:
 def test_an_address_is_taken_without_a_slash_at_its_end_and_what_is_none_is_refused() -> None:
     for url in ("http://localhost:8000", "https://host/path", "http://[::1]:80"):
         assert check_url(url) == check_url(f"{url}/") == url
+    assert check_url("HTTP://host//") == "HTTP://host"
     for wrong in (None, 8000, "", "localhost:8000", "ws://localhost/ws", "http://", "http://[::1", "http://host:port", "http://host:0"):
         with pytest.raises(ConfigurationError, match="url must be where the server is"):
             check_url(wrong)
+    for wrong in ("http://host/?a=1", "http://host#a"):
+        with pytest.raises(ConfigurationError, match="without a query; got 'http://host"):
+            check_url(wrong)
+    for wrong in ("ftp://ann:swordfish@host", "http://ann:swordfish@host?a=1"):
+        with pytest.raises(ConfigurationError) as caught:
+            check_url(wrong)
+        assert "swordfish" not in str(caught.value)
+        assert "@host" in str(caught.value)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, True, None, "5", float("nan"), float("inf")])
 def test_what_is_not_a_number_of_seconds_is_refused(seconds: Any) -> None:
     with pytest.raises(ConfigurationError, match="patience must be a positive number of seconds"):
         check_seconds("patience", seconds)
+    assert check_seconds("patience", 0.001) == 0.001
     assert (check_seconds("patience", 5), type(check_seconds("patience", 5))) == (5.0, float)
 
 
@@ -111,3 +121,69 @@ def test_without_a_schema_any_object_is_an_action() -> None:
             server.faults["schema"] = fault
             with pytest.raises(ServerError, match="with the HTTP status"):
                 wait(on_background_loop(OpenEnvServer(server.url, 20.0).read_action_schema))
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_schema"),
+    [
+        ({"action": {}}, True),
+        ({"action": {"properties": {"a": {}, "b": True}, "required": ["a"]}}, True),
+        ({"action": {"properties": None, "required": []}}, True),
+        ({}, False),
+        ({"action": []}, False),
+        ({"action": {"properties": ["a"]}}, False),
+        ({"action": {"properties": {"a": {}, "b": 3}}}, False),
+        ({"action": {"required": "a"}}, False),
+        ({"action": {"required": ["a", 3]}}, False),
+    ],
+    ids=str,
+)
+def test_a_schema_of_actions_has_the_form_of_one(answer: Any, is_schema: bool) -> None:
+    stand_in = StandIn()
+    stand_in.schema = answer
+    with serving(stand_in):
+        read = OpenEnvServer(stand_in.url, 20.0).read_action_schema
+        if is_schema:
+            assert wait(on_background_loop(read)) == answer["action"]
+        else:
+            with pytest.raises(ServerError, match=r"has no schema of actions in its /schema$"):
+                wait(on_background_loop(read))
+
+
+def test_a_given_server_is_played_by_everybody_and_copied_with_its_timeout() -> None:
+    server = OpenEnvServer("http://host", 3.5)
+    source = GivenServer(server)
+
+    async def lease_twice() -> list[OpenEnvServer]:
+        leased = [await source.lease(), await source.lease()]
+        await source.give_back(leased[0])
+        await source.close()
+        return [*leased, await source.lease()]
+
+    assert wait(on_background_loop(lease_twice)) == [server] * 3
+    copied = pickle.loads(pickle.dumps(server))
+    assert (copied.url, copied.timeout) == ("http://host", 3.5)
+
+
+@over_both
+@pytest.mark.parametrize("fault", ["error", "slow"])
+def test_a_place_is_free_again_after_an_episode_that_did_not_begin(websockets: bool, fault: str) -> None:
+    """The server answered with an error, or whoever waited for it was cancelled."""
+    with serving(StandIn(websockets=websockets, most=1, faults={"reset": fault})) as stand_in:
+
+        async def begin() -> None:
+            server = OpenEnvServer(stand_in.url, 20.0)
+            beginning = asyncio.ensure_future(server.begin("reset", {"seed": 1}))
+            if fault == "slow":
+                while "reset" not in stand_in.asked:
+                    await asyncio.sleep(0)
+                beginning.cancel()
+            with pytest.raises(asyncio.CancelledError if fault == "slow" else ServerError):
+                await beginning
+            await asyncio.to_thread(stand_in.wait_until_all_ended)
+            stand_in.faults.clear()
+            link, reply = await asyncio.wait_for(server.begin("reset", {"seed": 2}), 20)
+            assert reply.observation["total"] == 2
+            await server.end(link)
+
+        wait(on_background_loop(begin))

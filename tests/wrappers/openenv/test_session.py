@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import pickle
 
 import pytest
 
@@ -10,7 +12,9 @@ import vfgym
 from tests.openenv_servers import StandIn, serving
 from tests.wrappers.openenv.playing import over_both
 from vfgym.aio.background import on_background_loop, wait
-from vfgym.errors import InfraError
+from vfgym.errors import EpisodeNotPicklable, InfraError
+from vfgym.wrappers.openenv.links import Link
+from vfgym.wrappers.openenv.protocol import ServerError
 from vfgym.wrappers.openenv.servers import OpenEnvServer
 from vfgym.wrappers.openenv.session import OpenEnvSession
 
@@ -71,6 +75,56 @@ def test_a_session_that_is_cancelled_while_it_begins_gives_its_server_back() -> 
 
         wait(on_background_loop(begin_and_cancel))
         server.wait_until_all_ended()
+
+
+def test_a_session_that_does_not_begin_gives_its_server_back_and_one_that_is_closed_twice_only_once() -> None:
+    with serving(StandIn(faults={"reset": "error"})) as server:
+
+        async def begin_twice() -> None:
+            source = Counted(OpenEnvServer(server.url, 20.0))
+            with pytest.raises(ServerError, match="failed in reset: it broke"):
+                await OpenEnvSession(source).begin("reset", {"seed": 1})
+            assert source.leased == 0
+            server.faults.clear()
+            session = OpenEnvSession(source)
+            await session.begin("reset", {"seed": 1})
+            with pytest.raises(EpisodeNotPicklable, match="in a session that cannot be copied"):
+                pickle.dumps(session)
+            server.faults["step"] = "error"
+            with pytest.raises(ServerError, match="failed in step: it broke"):
+                await session.step({"add": 1})
+            assert source.leased == 1
+            await session.close()
+            await session.close()
+            assert source.leased == 0
+
+        wait(on_background_loop(begin_twice))
+
+
+def test_a_session_that_nobody_has_any_more_is_ended() -> None:
+    with serving(StandIn()) as server:
+        source = Counted(OpenEnvServer(server.url, 20.0))
+        session = OpenEnvSession(source)
+        wait(session.begin("reset", {"seed": 1}))
+        assert (server.open_now, source.leased) == (1, 1)
+        del session
+        gc.collect()
+        server.wait_until_all_ended()
+
+
+def test_a_server_is_given_back_although_its_session_ends_with_an_error() -> None:
+    class Breaking(OpenEnvServer):
+        async def end(self, link: Link) -> None:
+            await super().end(link)
+            raise OSError("broken pipe")
+
+    with serving(StandIn()) as server:
+        source = Counted(Breaking(server.url, 20.0))
+        session = OpenEnvSession(source)
+        wait(session.begin("reset", {"seed": 1}))
+        with pytest.raises(OSError, match="broken pipe"):
+            wait(session.close())
+        assert source.leased == 0
 
 
 class Counted:

@@ -92,8 +92,9 @@ class StartedServers:
             await _give_up(starting)
             raise
         finally:
-            self._starting.remove(starting)
-        if starting.cancelled():
+            was_closed = starting not in self._starting
+            self._starting.discard(starting)
+        if was_closed:
             raise InfraError("the environment was closed while an OpenEnv server was started for it")
         return starting.result()
 
@@ -107,7 +108,8 @@ class StartedServers:
         """End all servers that were started, and those that are being started."""
         forget_teardown(self)
         started, self._idle, self._leased = [*self._idle, *self._leased], [], []
-        await asyncio.gather(*map(_give_up, self._starting), *(each.stop() for each in started))
+        starting, self._starting = self._starting, set()
+        await asyncio.gather(*map(_give_up, starting), *(each.stop() for each in started))
 
     def run_teardown(self) -> None:
         """End all servers as the process exits."""
