@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import vfgym
+from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ToolCall
+from vfgym.wrappers.games.action_lists import ActionLists
 
 
 def tagged(*texts: str) -> str:
@@ -193,6 +195,61 @@ def test_one_action_a_turn_is_what_it_was() -> None:
     assert env.answers.tools == usual.answers.tools
     env.step(tagged("right"))
     assert "actions" not in env.state["trajectory"][-1]["extras"]
+
+
+LISTS = ActionLists(codec_for(gym.spaces.Discrete(3), ["left", "stay", "right"]), 2, as_tool=True, game="Chess")
+
+
+def test_the_tool_says_what_it_plays() -> None:
+    (tool,) = LISTS.tools
+    assert tool.description == "Play your next 1 to 2 actions in Chess, in this order. Actions: 0 (left), 1 (stay), 2 (right)."
+    actions = {"type": "array", "items": LISTS.codec.schema, "minItems": 1, "maxItems": 2}
+    assert tool.parameters == {"type": "object", "properties": {"actions": actions}, "required": ["actions"], "additionalProperties": False}
+    assert ActionLists(LISTS.codec, 2).tools == []
+    assert LISTS.as_call(2, "call_9") == called("right", call_id="call_9")
+    assert LISTS.as_call_of([2, 0], "call_9") == called("right", "left", call_id="call_9")
+    assert LISTS.as_call(0) == LISTS.as_call_of([0]) == called("left")
+
+
+@pytest.mark.parametrize(
+    ("message", "is_cut_off", "actions"),
+    [
+        (called("left", 2), False, [0, 2]),
+        (called("left", 2), True, [0, 2]),
+        (tagged("left", "right"), False, [0, 2]),
+        (tagged("left", "right") + "<action>stay", True, [0, 2]),
+        (f"{tagged('left')}<action>right", True, [0]),
+        ('act(actions=["left", "right"])', False, [0, 2]),
+        ("right", False, [2]),
+    ],
+)
+def test_as_many_actions_as_may_be_are_read_in_order(message: Any, is_cut_off: bool, actions: list[int]) -> None:
+    message = AssistantMessage(message) if isinstance(message, str) else message
+    assert LISTS.read_all(message, is_cut_off=is_cut_off) == actions
+
+
+def test_where_one_action_is_read_several_are_none() -> None:
+    assert LISTS.read(AssistantMessage("right")) == LISTS.read(called("right")) == 2
+    for message in (AssistantMessage(tagged("left", "right")), called(0, 2)):
+        with pytest.raises(ActionNotFound, match=r"^There are 2 actions\.$"):
+            LISTS.read(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        (tagged("left", "left", "left"), "You gave 3 actions, and at most 2 are played in a turn. None of your actions was played."),
+        (called("left", "left", "left"), "You gave 3 actions, and at most 2 are played in a turn. None of your actions was played."),
+        ("act(actions=[0, 0, 0])", "You gave 3 actions, and at most 2 are played in a turn. None of your actions was played."),
+        (called("left", 7), "Action 2 of 2 cannot be read: The action must be a name or a number from 0 to 2, got 7. "),
+        (called(7), "The action must be a name or a number from 0 to 2, got 7."),
+    ],
+)
+def test_the_whole_answer_is_refused_where_one_action_cannot_be_played(message: Any, problem: str) -> None:
+    with pytest.raises(ActionNotFound) as caught:
+        LISTS.read_all(AssistantMessage(message) if isinstance(message, str) else message)
+    assert str(caught.value).startswith(problem)
+    assert ("None of your actions was played." in str(caught.value)) == (message != called(7))
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "two", True])

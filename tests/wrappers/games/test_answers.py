@@ -50,6 +50,7 @@ def test_a_call_is_read_and_goes_before_the_text() -> None:
     assert TOOL.read(calling('{"action": 0}', content="right")) == 0
     assert TOOL.read(TOOL.as_call(2, "call_9")) == 2
     assert TOOL.as_call(2, "call_9").tool_calls == [ToolCall("call_9", "act", '{"action": "right"}')]
+    assert TOOL.as_call(0).tool_calls == [ToolCall("call_1", "act", '{"action": "left"}')]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +108,5 @@ def test_samples_follow_from_the_numbers_they_are_given_and_touch_no_space() -> 
     assert ActionSampler(TEXT) == ActionSampler(Answers(CODEC, game="Go"))
     assert ActionSampler(TEXT) != ActionSampler(TOOL)
     assert ActionSampler(TEXT) != sampler
+    assert ActionSampler(TEXT) != ActionSampler(Answers(codec_for(gym.spaces.Discrete(3))))
+    assert repr(sampler) == f"ActionSampler({space})"

@@ -304,6 +304,36 @@ def test_zero_is_a_limit_and_none_is_not(given: Any, limits: bool, drops_moves: 
     assert made.count_tokens is (given[3] or estimate_tokens)
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        *(
+            ((wrong, None, None, None), f"history must be a number of moves from 0, or None for all of them; got {wrong!r}")
+            for wrong in (-1, 0.5, "1")
+        ),
+        *(
+            ((None, wrong, None, None), f"images must be a number of pictures from 1, or None for all of them; got {wrong!r}")
+            for wrong in (0, -1)
+        ),
+        ((None, None, 0, None), "max_prompt_tokens must be a number of tokens from 1, or None for no limit; got 0"),
+        ((None, None, 1, 3), "count_tokens must be a function from a text to its number of tokens, got 3"),
+        ((1, 1, None, len), "count_tokens counts what max_prompt_tokens limits: give that, too"),
+    ],
+    ids=str,
+)
+def test_a_limit_that_cannot_be_is_told_by_its_name(given: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        make_limits(*given)
+    assert str(caught.value) == problem
+
+
+def test_a_first_prompt_may_be_as_long_as_the_limit() -> None:
+    prompt: list[vfgym.Message] = [vfgym.SystemMessage("abc"), vfgym.UserMessage("de")]
+    assert PromptHistory.begin(prompt, PromptLimits(tokens=5, count_tokens=len)).prompt == prompt
+    with pytest.raises(ConfigurationError, match="alone are 5 tokens, and max_prompt_tokens is 4"):
+        PromptHistory.begin(prompt, PromptLimits(tokens=4, count_tokens=len))
+
+
 def test_what_counts_of_a_message_is_all_that_is_sent() -> None:
     limits = PromptLimits(count_tokens=len)
     call = ToolCall("call_1", "act", "{}")
@@ -346,3 +376,11 @@ def test_pictures_are_left_out_oldest_first_and_save_their_tokens() -> None:
     assert [message.content for message in (*history.prompt, *history.rendered[0], *history.rendered[1])] == [[note], [note], [PICTURE]]
     assert (history.tokens, history.total) == ([len(OLDER_PICTURE), PICTURE_TOKENS], len(OLDER_PICTURE) + PICTURE_TOKENS)
     assert [reply[0].content for reply in history.replies] == [[PICTURE], [PICTURE]], "what was replied is kept as it was"
+    history.drop_before(2)
+    history.drop_before(1)
+    assert (history.first, history.total) == (2, 0)
+    text = {"type": "text", "text": "now"}
+    history.add([], [vfgym.UserMessage("see"), vfgym.UserMessage([text, PICTURE, text])], limits, is_move=True)
+    assert history.total == 3 + 3 + PICTURE_TOKENS + 3, "a picture of a turn that is not shown saves nothing now"
+    history.add([], [vfgym.UserMessage([PICTURE])], limits, is_move=True)
+    assert [message.content for message in history.rendered[2]] == ["see", [text, note, text]]

@@ -11,8 +11,10 @@ from gymnasium import spaces
 
 import vfgym
 from tests.wrappers.gymnasium.toys import Toy
+from vfgym.codecs import codec_for
 from vfgym.errors import ConfigurationError
 from vfgym.messages import AssistantMessage, ToolCall
+from vfgym.wrappers.gymnasium.reports import MoveReport, choose_pieces
 
 ALL = ("reward", "legal", "step")
 
@@ -185,3 +187,56 @@ def test_what_cannot_be_told_is_refused(show: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         vfgym.to_chat("CartPole-v1", show=show)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("show", "pieces"), [((), ()), ([], ()), (["step", "reward", "step"], ("reward", "step")), ({"legal"}, ("legal",))]
+)
+def test_each_piece_is_told_once_and_in_one_order(show: Any, pieces: tuple[str, ...]) -> None:
+    assert choose_pieces(show, Toy()) == pieces
+
+
+CODEC = codec_for(spaces.Discrete(3))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "given", "lines"),
+    [
+        ((), {}, ""),
+        (ALL, {}, "Reward: 0\nStep 0 of 0\nLegal actions: 1"),
+        (ALL, {"reward": None, "most_moves": None}, "Step 0\nLegal actions: 1"),
+        (ALL, {"reward": -0.0, "moves": 2, "most_moves": 9, "is_over": True}, "Reward: 0\nStep 2 of 9"),
+        (("reward",), {"reward": 1.23456789}, "Reward: 1.23457"),
+        (("legal",), {"info": {}}, ""),
+        (("legal",), {"observation": {"action_mask": [1, 0, 1]}}, "Legal actions: 0, 2"),
+        (("legal",), {"info": {"admissible_commands": ["look"], "action_mask": [1, 1, 0]}}, "Legal actions: 0, 1"),
+    ],
+)
+def test_what_is_told_of_a_move(pieces: Any, given: dict[str, Any], lines: str) -> None:
+    of_move = {"observation": 5, "info": {"action_mask": [0, 1, 0]}, "reward": 0.0, "moves": 0, "most_moves": 0, **given}
+    assert MoveReport(pieces, spaces.Discrete(9), CODEC).lines(**of_move) == lines
+
+
+def test_legal_commands_are_those_that_a_game_of_text_lists() -> None:
+    report = MoveReport(("legal",), spaces.Text(9), codec_for(spaces.Text(9)))
+    for commands, line in ((["look", "go"], "look, go"), ([], "none")):
+        info = {"admissible_commands": commands}
+        assert report.lines("A room.", info, reward=0.0, moves=1, most_moves=None) == f"Legal actions: {line}"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "space", "needs_no_info"),
+    [
+        ((), Windy.observation_space, False),
+        (("reward",), spaces.Discrete(3), True),
+        (("step",), spaces.Discrete(3), True),
+        (("legal",), spaces.Discrete(3), False),
+        (("legal",), Windy.observation_space, True),
+    ],
+)
+def test_which_reports_have_lines_without_an_info(pieces: Any, space: Any, needs_no_info: bool) -> None:
+    report = MoveReport(pieces, space, CODEC)
+    assert report.needs_no_info is needs_no_info
+    for reward in (0.0, None):
+        assert report.after("No.", reward) == "No."
+    assert report.after("No.", -0.5) == ("No.\n\nReward: -0.5" if "reward" in pieces else "No.")

@@ -70,6 +70,10 @@ def test_gsm_symbolic() -> None:
     """The wrong sign is wrong, although the dataset's scorer says 1.0, and worth what any wrong number is."""
     answers = ["7", "It is $7.", "-7", "It is -7.", "7/7", "7,000", "zzz", "7.0", "x7"]
     assert scores("gsm_symbolic", answers, answer="7") == [1.0, 1.0, 0.01, 0.01, 0.01, 0.01, 0.0, 1.0, 0.0]
+    answers = ["1,000", "$1,000.00", "2000/2", "1000 of 2000", "1,00", "1.000", "1000th"]
+    assert scores("gsm_symbolic", answers, answer="1000") == [1.0] * 4 + [0.01, 0.01, 0.0]
+    for name in ("gsm_symbolic", "coin_flip", "game_of_life_halting", "spell_backward"):
+        assert scoring.score(Given(), name, None, {"answer": "1"}) == 0.0
     answers = ["-1", f"{MINUS}1", "-1.0", "$-1$", "-1 years", "He was -1 years old.", "1", "-2", "-1/2"]
     assert scores("gsm_symbolic", answers, answer="-1") == [1.0] * 6 + [0.01] * 3
 
@@ -106,6 +110,9 @@ def test_what_an_answer_must_be_to_reach_its_scorer(name: str, admitted: list[st
         assert scoring.score(given, name, answer, {"answer": "", "metadata": {}}) == 0.5
     assert given.seen == [*admitted, *[None] * len(refused)]
     assert is_symbolic(given) is False
+    later = Given()
+    assert [score_later(later, name, answer, {"answer": "", "metadata": {}}) for answer in admitted + refused] == [0.5] * len(given.seen)
+    assert later.seen == given.seen
 
 
 def test_nan_and_an_unsolved_integral_are_no_answers() -> None:
@@ -128,6 +135,8 @@ def test_a_typographic_minus_sign_is_a_minus_sign(dataset: str) -> None:
     given = Given()
     scoring.score(given, "any", f"{MINUS}1", {"answer": f"{MINUS}1"})
     assert given.seen == [f"{MINUS}1"], "where it belongs to the right answer, it stays"
+    score_later(given, "any", f"{MINUS}1 {MINUS}2", {"answer": -1})
+    assert given.seen[1:] == ["-1 -2"]
 
 
 def test_which_scorers_are_symbolic() -> None:
