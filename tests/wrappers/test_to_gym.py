@@ -193,6 +193,57 @@ def test_each_call_of_a_conversation_has_an_id_of_its_own() -> None:
         assert [call.id for message in messages for call in message.get("tool_calls") or ()] == ["call_1", "call_2", "call_3"]
 
 
+class Keeping(Toy):
+    """Keeps the seeds and options of its resets, and whether it was closed."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        vars(self).setdefault("resets", []).append((seed, options))
+        return super().reset(seed=seed)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_seeds_and_options_reach_the_game_as_they_are_and_closing_too() -> None:
+    chat = vfgym.to_chat(Keeping)
+    env = vfgym.to_gym(chat)
+    given = [(0, None), (None, {}), (3, {"level": 0})]
+    for seed, options in given:
+        env.reset(seed=seed, options=options)
+        assert env._seat is chat
+        game = chat.state.session.game
+        assert game.resets[-1] == (seed, options)
+    assert env.np_random.random() == gym.utils.seeding.np_random(3)[0].random()
+    env.close()
+    assert game.is_closed
+
+
+def test_spaces_are_its_own_and_the_rest_is_the_games() -> None:
+    chat = vfgym.to_chat("FrozenLake-v1")
+    one, other = vfgym.to_gym(chat), vfgym.to_gym(chat)
+    for env, seed in ((one, 1), (other, 2)):
+        env.action_space.seed(seed)
+        env.observation_space.seed(seed)
+    native = gym.make("FrozenLake-v1")
+    for name in ("action_space", "observation_space"):
+        for env, seed in ((one, 1), (other, 2)):
+            getattr(native, name).seed(seed)
+            assert [getattr(env, name).sample() for _ in range(9)] == [getattr(native, name).sample() for _ in range(9)]
+    assert (one.metadata, one.render_mode) == (native.metadata, "ansi")
+    assert (vfgym.to_gym(vfgym.to_chat(Toy)).metadata, vfgym.to_gym(vfgym.to_chat(Toy)).render_mode) == (Toy.metadata, None)
+
+
+def test_ids_and_specs_are_made_and_nothing_is_played_before_a_reset() -> None:
+    for source in ("gymnasium/FrozenLake-v1", gym.spec("gymnasium/FrozenLake-v1")):
+        env = vfgym.to_gym(source)
+        assert (env.by, env.action_space) == ("text", gym.spaces.Discrete(4))
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(0)
+        with pytest.raises(vfgym.errors.Error, match="the chat environment has begun no episode"):
+            env.render()
+    assert vfgym.to_gym(vfgym.to_chat("FrozenLake-v1", as_tool=True), "tool").by == "tool"
+
+
 @pytest.mark.parametrize("by", ["text", "tool"])
 def test_an_action_outside_the_space_leaves_the_game_as_it_was(by: Any) -> None:
     chat = vfgym.to_chat("Pendulum-v1", as_tool=True)

@@ -26,6 +26,10 @@ def text_of(docstring: str) -> str:
         ("theta<sup>2</sup>", "theta2"),
         ("a < b and b > c", "a < b and b > c"),
         ("$x + 1$ is more", "x + 1 is more"),
+        (r"a snake\_case \*", "a snake_case *"),
+        ("![the car](car.png) drives", "the car drives"),
+        ("<b>bold</b> <br/> line", "bold line"),
+        ("  many \t blanks ", "many blanks"),
     ],
 )
 def test_markup_becomes_plain_text(markup: str, text: str) -> None:
@@ -38,6 +42,26 @@ def test_lines_are_joined_and_lists_and_drawings_kept() -> None:
     assert text_of(told) == "One sentence.\n\nRules:\n- first rule\n- second\n  1. nested\n\nMap:\n\n    |A: |\n    | :B|\n\nEnd."
 
 
+GOOGLE = "Args Arguments Attributes Example Examples Methods Parameters Raises Returns Usage Yields"
+FOR_PROGRAMMERS = [
+    *(
+        "reset argument",
+        "reset arguments",
+        "argument",
+        "arguments",
+        "args",
+        "attributes",
+        "change log",
+        "changelog",
+        "citation",
+        "citations",
+    ),
+    *("citing", "credits", "example", "examples", "import", "imports", "installation", "licence", "license", "methods", "notes on import"),
+    *("note on imports", "observation encoding", "parameters", "raises", "references", "registered configurations", "returns", "see also"),
+    *("usage", "vectorized environment", "version", "versions", "version history", "yields"),
+]
+
+
 @pytest.mark.parametrize(
     "noise",
     [
@@ -47,6 +71,15 @@ def test_lines_are_joined_and_lists_and_drawings_kept() -> None:
         *("```python\nenv = make()\n```", "```\nnever closed", ">>> play()\n1", "<!-- hidden\nwords -->", "![a car](car.png)"),
         *(f"## {heading}\n- v1: by Somebody" for heading in ("Changelog", "Version History", "Credits", "Citation", "Usage")),
         *("Parameters\n----------\nx : int\n    A number.", "References\n----------\nA book."),
+        *(
+            "Returns\n=======\nA tuple.",
+            "Raises\n~~~\nAn error.",
+            "'''\nenv = make()\n'''",
+            "[![build](b.svg)](https://a)",
+            "#!/usr/bin/python",
+        ),
+        *(f"{name}:\n    x: A number.\n\n    y: Another." for name in GOOGLE.split()),
+        *(f"## {heading.upper()}\nx: A number." for heading in FOR_PROGRAMMERS),
     ],
 )
 def test_what_is_for_programmers_is_not_told(noise: str) -> None:
@@ -64,6 +97,25 @@ def test_what_is_for_programmers_is_not_told(noise: str) -> None:
         ),
         *("Credits to Somebody for the idea.", "It is good for curriculum learning.", "Use gymnasium.make to make it."),
         *("To import it, say import games.", "Changed in v1.2."),
+        *(
+            "Its doi is 10.1.",
+            "It is on arXiv as 1.",
+            "It is by Sutton et al. in 1998.",
+            "It is licensed by MIT.",
+            "The author is Somebody.",
+        ),
+        *("Credit goes to Somebody.", "@article{one.", "Say from games import one.", "Say pip install games.", "Call gym.register first."),
+        *("It is a gymnasium.Env of this.", "See info[0] for more.", "It is made for RL.", "It is for reinforcement learning."),
+        *(
+            "It has a naming convention.",
+            "Added in version 2.",
+            "Deprecated in 3.",
+            "Fixed in v4.",
+            "Removed in 5.",
+            "Since in 5.",
+            "TODO more.",
+            "FIXME now.",
+        ),
     ],
 )
 def test_sentences_of_credits_imports_and_changes_are_not_told(sentence: str) -> None:
@@ -100,6 +152,15 @@ def test_underlined_headings_split_and_rules_and_maps_do_not() -> None:
 @pytest.mark.parametrize("heading", ["## Goal{}now", "##{}Goal now{}:{}", "## Goal now{}:{}\u2003", "Goal{}now\n---", "Goal now:{}\n---{}"])
 def test_headings_may_have_blanks_anywhere(heading: str) -> None:
     assert player_sections(f"Guess.\n\n{heading.replace('{}', ' ' * 4_000)}\nWin.") == {"": "Guess.", "Goal now": "Win."}
+
+
+@pytest.mark.parametrize("line", ["{}: {}", "{} : {}", "{} = {}", "{} - {}", "- {}: {}", "* {} = {}", "  + {} - {}"])
+def test_elements_are_listed_in_many_ways(line: str) -> None:
+    section = "\n".join(line.format(number, name) for number, name in enumerate(("left", "right")))
+    assert (numbered_elements(section), without_elements(section)) == (("left", "right"), "")
+    for numbers in ((1, 2), (0, 2), (1, 0), (0, 0)):
+        section = "\n".join(line.format(number, name) for number, name in zip(numbers, ("left", "right"), strict=True))
+        assert (numbered_elements(section), without_elements(section)) == ((), section)
 
 
 def test_one_list_that_is_numbered_from_0_is_one_of_elements() -> None:

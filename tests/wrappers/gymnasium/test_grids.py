@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 import vfgym
 from tests.wrappers.gymnasium.toys import Toy, first_content
+from vfgym.wrappers.gymnasium.grids import ChannelText, ScreenText, channel_marks, channel_renderer, text_keys
 
 BYTES = (0, 255)
 
@@ -86,3 +87,68 @@ def test_channels_may_be_the_first_axis_and_a_list_of_names() -> None:
 def test_without_a_name_for_each_channel_there_is_no_map_but_a_warning(names: Any) -> None:
     with pytest.warns(UserWarning, match="18 numbers of an observation have no labels"):
         assert "False" in shown(Box(0.0, 1.0, (2, 3, 3), bool), pong(), channels=names)[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "is_text"),
+    [
+        *((name, True) for name in ("chars", "descriptions", "letters", "message", "screen_text", "strs", "text", "inv_strs", "text_crop")),
+        *((name, True) for name in ("tty_chars", "a_b_message", "screen_descriptions_crop", "0_letters")),
+        *((name, False) for name in ("mychars", "texts", "chars_", "message_2", "crop")),
+    ],
+)
+def test_keys_say_which_bytes_are_text(key: str, is_text: bool) -> None:
+    space = Dict({key: Box(*BYTES, (3,), np.uint8), "z": Discrete(2)})
+    assert text_keys(space) == ((key,) if is_text else ())
+    assert text_keys(space[key]) == ()
+    for shape, dtype in (((2, 2, 2), np.uint8), ((3,), np.int16), ((), np.uint8)):
+        assert text_keys(Dict({key: Box(*BYTES, shape, dtype)})) == ()
+    assert text_keys(Dict({key: Box(*BYTES, (2, 3), np.uint8)})) == ((key,) if is_text else ())
+
+
+def test_a_text_alone_needs_no_name_and_empty_texts_are_left_out() -> None:
+    one, two = screen("Hi", width=4)[0], np.zeros(4, np.uint8)
+    assert ScreenText(("text",))(None, {"text": one}) == "Hi"
+    assert ScreenText(("text",))(None, {"text": two}) == ""
+    assert ScreenText(("text", "message"), lambda game, seen: f"{game} {seen['z']}")("a game", {"text": one, "message": two, "z": 0}) == (
+        "text: Hi\na game 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "renderer"),
+    [
+        (MultiBinary((2, 3, 4)), list("abcd"), ChannelText(("a", "b", "c", "d"), is_first=False)),
+        (MultiBinary((4, 3, 2)), list("abcd"), ChannelText(("a", "b", "c", "d"), is_first=True)),
+        (MultiBinary((2, 3, 2)), ("a", "b"), ChannelText(("a", "b"), is_first=False)),
+        (Box(0, 1, (2, 3, 4), np.uint8), {"b": 1, "a": 0}, ChannelText(("a", "b"), is_first=True)),
+        (
+            MultiBinary((3, 3, 32)),
+            [f"n{number}" for number in range(32)],
+            ChannelText(tuple(f"n{number}" for number in range(32)), is_first=False),
+        ),
+        (MultiBinary((3, 3, 33)), [f"n{number}" for number in range(33)], None),
+        (MultiBinary((2, 3, 4)), list("abc"), None),
+        (MultiBinary((2, 3, 4)), ["a", ""], None),
+        (MultiBinary((2, 3, 4)), ["a", 1], None),
+        (MultiBinary((2, 3, 4)), [], None),
+        (MultiBinary((2, 3)), list("ab"), None),
+        (Box(0, 2, (2, 3, 4), np.uint8), list("ab"), None),
+        (Box(-1, 1, (2, 3, 4), np.int8), list("ab"), None),
+        (Box(0, 1, (2, 3, 4), np.float32), list("ab"), None),
+        (Discrete(2), list("ab"), None),
+    ],
+    ids=range(15),
+)
+def test_channels_of_0_and_1_are_a_map_by_the_first_names_that_fit(space: Any, names: Any, renderer: Any) -> None:
+    assert channel_renderer(space, iter([names])) == channel_renderer(space, iter([None, ["a"], names, list("xy")])) if renderer else True
+    assert channel_renderer(space, iter([names])) == renderer
+    assert channel_renderer(space, iter([])) is None
+
+
+def test_letters_of_channels_differ_and_the_legend_says_what_they_are() -> None:
+    assert channel_marks(["ab", "a", "a_", "__", "b"]) == ("a", "A", "0", "1", "b")
+    assert ChannelText(("gold_coin", "_"), is_first=True).legend == (
+        "Each cell of the map shows what is there: g gold coin, 0  . Several letters are several things in one cell, and . is nothing."
+    )
+    assert ChannelText(("a", "b"), is_first=True)(None, np.zeros((2, 1, 2))) == ". ."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -106,6 +107,86 @@ def test_scores_so_far_are_rewards_of_moves(monkeypatch: pytest.MonkeyPatch) -> 
     assert [game.step("go")[1:4] for _ in range(3)] == [(2.0, False, False), (2.0, False, False), (2.0, False, True)]
     assert game.reset()[0] == "Well."
     assert game.step("go")[1] == 2.0
+
+
+class Told:
+    """Tells what it is given, after each command the next."""
+
+    def __init__(self, *infos: dict[str, Any], is_over: bool = False, **attributes: Any) -> None:
+        self.infos, self.is_over, self.turn = infos, is_over, 0
+        vars(self).update(attributes)
+
+    def reset(self) -> tuple[str, dict[str, Any]]:
+        self.turn = 0
+        return "Well.", self.infos[0]
+
+    def step(self, command: str) -> tuple[str, float, bool, dict[str, Any]]:
+        self.turn += 1
+        return "Well.", 0.5, self.is_over, self.infos[self.turn]
+
+
+@pytest.mark.parametrize("name", ["admissible_commands", "validActions", "valid_actions", "valid"])
+@pytest.mark.parametrize("commands", [["look", "go", "look"], ("look", "go"), []])
+def test_commands_that_are_understood_stand_in_one_place(name: str, commands: Any) -> None:
+    game = TextGame(Told({name: commands, "score": 0}, {name: "look"}))
+    assert game.reset()[1] == {name: commands, "score": 0, "admissible_commands": ["look", "go"] if commands else []}
+    assert game.step("look")[4] == {name: "look"}
+
+
+@pytest.mark.parametrize("name", ["objective", "taskDescription", "taskDesc"])
+@pytest.mark.parametrize(("goal", "text"), [(" Find it.\n", "Find it.\n\nWell."), ("", "Well."), ("We", "Well."), (None, "Well.")])
+def test_a_goal_stands_above_the_first_text_once(name: str, goal: Any, text: str) -> None:
+    game = TextGame(Told({name: goal}, {name: goal}))
+    assert (game.reset()[0], game.step("look")[0]) == (text, "Well.")
+    assert TextGame(Told({"objective": "", "taskDesc": "Go."})).reset()[0] == "Go.\n\nWell."
+
+
+@pytest.mark.parametrize(
+    ("info", "limit", "is_cut_off"),
+    [
+        *(({name: moves}, 5, moves > 5) for name in ("moves", "numMoves") for moves in (0, 5, 6)),
+        ({"moves": 0, "won": False, "lost": False}, 5, False),
+        ({"moves": 6}, None, False),
+        ({}, 5, False),
+        ({"won": False, "lost": False}, 5, True),
+        ({"won": False, "lost": False}, None, True),
+        ({"won": True, "lost": False}, None, False),
+        ({"won": False, "lost": True}, None, False),
+        ({"won": False}, None, False),
+        ({"lost": False}, None, False),
+    ],
+)
+def test_what_a_limit_ended_is_truncated(info: dict[str, Any], limit: int | None, is_cut_off: bool) -> None:
+    for is_over in (True, False):
+        game = TextGame(Told({}, info, is_over=is_over, **({} if limit is None else {"envStepLimit": limit})))
+        game.reset()
+        assert game.step("look")[1:4] == (0.5, is_over and not is_cut_off, is_over and is_cut_off)
+
+
+def test_of_a_state_what_is_plain_is_told() -> None:
+    state = {"feedback": "\n Well.\n\n", "won": False, "score": 0, "share": 0.0, "name": "", "exits": ["a"], "facts": ("a",), "map": {}}
+    game = TextGame(Told({}))
+    game.game.reset = lambda: (state, {"score": 1})
+    text, told = game.reset()
+    assert (text, told) == (" Well.", {**{key: state[key] for key in ("feedback", "won", "share", "name", "exits")}, "score": 1})
+
+
+def test_a_clone_is_a_copy_too_and_others_are_copied_whole() -> None:
+    class Cloned(Attic):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("a pointer")
+
+        def clone(self) -> Attic:
+            return type(self)()
+
+    for make in (Cloned, Attic):
+        game = TextGame(make())
+        game.reset(seed=0)
+        copied = copy.deepcopy(game)
+        assert type(copied.game) is make
+        assert copied.game is not game.game
+        assert (copied.action_space, copied._score) == (game.action_space, game._score)
+        assert copied.action_space is not game.action_space
 
 
 def test_a_game_that_knows_how_is_copied_its_own_way() -> None:

@@ -6,8 +6,9 @@ import copy
 import importlib
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,8 @@ from tests.wrappers.textarena.playing import begun, playable
 from vfgym.data import english_words
 from vfgym.messages import AssistantMessage
 from vfgym.wrappers.textarena import TextArenaGame, textarena_games
-from vfgym.wrappers.textarena.words import Dictionary
+from vfgym.wrappers.textarena import words as words_module
+from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -74,6 +76,62 @@ def test_the_copy_of_a_game_goes_on_with_its_words(env_id: str, duplicate: Calla
     """The easy game with the easy ones; and the list itself is not copied."""
     table = begun(env_id, 3)
     assert duplicate(table).raw.word_list is table.raw.word_list
+
+
+@pytest.fixture
+def no_nltk_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """NLTK finds nothing on this computer."""
+    monkeypatch.setattr(words_module, "_nltk_with", lambda resource: None)
+    yield from emptied()
+
+
+def emptied() -> Iterator[None]:
+    for cached in (words_module._words, words_module._tag):
+        cached.cache_clear()
+    yield
+    for cached in (words_module._words, words_module._tag):
+        cached.cache_clear()
+
+
+def test_without_nltks_data_the_words_are_those_that_come_along(no_nltk_data: None) -> None:
+    """The easy ones are vfgym's; the others hold them, and TextArena's spelling dictionaries."""
+    corpus = NLTK_NAMES["words"]
+    basic = english_words()["nouns"] | english_words()["others"]
+    assert corpus.words("en-basic") == corpus.words(fileids="en-basic") == sorted(basic)
+    spelled = corpus.words()
+    assert spelled == corpus.words("en") == [*corpus] == sorted({*spelled})
+    assert basic < {*spelled}
+    assert all(word.isalpha() and word.isascii() and word.islower() for word in spelled)
+    assert "adept" in corpus
+    assert "adept" in spelled
+    assert "adept" not in corpus.words("en-basic")
+    assert not {"zzzzz", "", 3} & {*spelled}
+    assert 3 not in corpus
+    for fileids in (None, "en", "en-basic"):
+        assert copy.deepcopy(corpus.words(fileids)) is corpus.words(fileids)
+
+
+def test_names_of_nltk_are_given_what_games_ask_of_them(no_nltk_data: None) -> None:
+    nltk = NLTK_NAMES["nltk"]
+    assert nltk.download("words", quiet=True) is True
+    assert nltk.corpus.words is NLTK_NAMES["words"] is NLTK_NAMES["en_uk_dict"]
+    assert nltk.pos_tag is NLTK_NAMES["pos_tag"]
+    noun, other = min(english_words()["nouns"]), min(english_words()["others"])
+    assert nltk.pos_tag([other, noun, noun]) == [(other, "OTHER"), (noun, "NN"), (noun, "NN")]
+    assert nltk.pos_tag([]) == []
+
+
+def test_nltks_own_data_goes_before_the_words_that_come_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {None: ["one", "two"], "en-basic": ["one"]}
+    asked: list[str] = []
+    nltk = SimpleNamespace(
+        corpus=SimpleNamespace(words=SimpleNamespace(words=lambda fileids: files[fileids])), pos_tag=lambda words: [(words[0], "VB")]
+    )
+    monkeypatch.setattr(words_module, "_nltk_with", lambda resource: asked.append(resource) or nltk)  # type: ignore[func-returns-value]
+    for _ in emptied():
+        assert [NLTK_NAMES["words"].words(fileids) for fileids in files] == [["one", "two"], ["one"]]
+        assert NLTK_NAMES["pos_tag"](["run"]) == [("run", "VB")]
+    assert asked == ["corpora/words", "corpora/words", "taggers/averaged_perceptron_tagger_eng"]
 
 
 @pytest.mark.parametrize("options", [{}, {"keep_proper_nouns": True}, {"include_nltk": False}])

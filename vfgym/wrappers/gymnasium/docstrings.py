@@ -37,7 +37,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S(?:.*[^\s:])?)(?:[^\S\n]|:)*$", re
 _MOST_READ = 20_000
 """Characters of a docstring that are read."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!e\.g\.)(?<!i\.e\.)(?<!\bet al\.)\s+")
 _NOT_FOR_PLAYERS = re.compile(
     r"https?:|\bdoi\b|\barXiv\b|\bet al\.|adapted from|\bcopyright\b|\blicen[cs]ed?\b|\bauthor\b|\bcreated by\b"
     r"|\bcredits? (?:to|goes)\b|@\w+\{"  # credits
