@@ -5,6 +5,7 @@ It cannot be installed beside this library without force: it pins a greenlet tha
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from types import ModuleType
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import vfgym
+from vfgym.wrappers.gymnasium.browsergym import BrowserGame, is_browser, page_text
 
 SCREENSHOT = np.zeros((20, 30, 3), np.uint8)
 
@@ -42,6 +44,7 @@ class BrowserEnv(gym.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         self.driver = sys.modules["browsergym.core"]._get_global_playwright()
+        self.given = (seed, options)
         return self._observation(""), {}
 
     def step(self, action: str) -> Any:
@@ -83,7 +86,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> list[Driver]:
 
     core._set_global_playwright, core._get_global_playwright = give, get
     obs: Any = ModuleType("browsergym.utils.obs")
-    obs.flatten_axtree_to_str = lambda tree, extra_properties=None: tree
+    obs.flatten_axtree_to_str = lambda tree, extra_properties=None: tree if extra_properties is None else f"{tree} {extra_properties}"
     for name, module in {"browsergym": ModuleType("browsergym"), "browsergym.core": core, "browsergym.utils.obs": obs}.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setitem(sys.modules, "browsergym.utils", ModuleType("browsergym.utils"))
@@ -120,3 +123,67 @@ def test_each_environment_has_a_driver_on_a_thread_of_its_own(drivers: list[Driv
     env.close()
     assert len({driver.thread for driver in drivers}) == len(drivers)
     assert all(driver.is_stopped for driver in drivers)
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({}, "Page: \n[1] a"),
+        ({"goal": "", "last_action_error": "", "url": "http://a"}, "Page: http://a\n[1] a"),
+        ({"goal": "Go."}, "Goal: Go.\n\nPage: \n[1] a"),
+        ({"open_pages_titles": ("One",)}, "Page: \n[1] a"),
+        ({"open_pages_titles": ("One", "")}, "Tabs:\n* 0: One\n  1: (no title)\n\nPage: \n[1] a"),
+        ({"open_pages_titles": ("", "Two"), "active_page_index": [1]}, "Tabs:\n  0: (no title)\n* 1: Two\n\nPage: \n[1] a"),
+        ({"extra_element_properties": {"1": "seen"}}, "Page: \n[1] a {'1': 'seen'}"),
+    ],
+    ids=str,
+)
+def test_of_a_page_only_what_there_is_is_told(drivers: list[Driver], told: dict[str, Any], text: str) -> None:
+    assert page_text({"axtree_object": "[1] a", **told}) == text
+
+
+def test_environments_of_browsergym_are_known_in_wrappers_and_as_subclasses() -> None:
+    page = BrowserEnv()
+    shop = type("Shop", (BrowserEnv,), {"__module__": "shops"})()
+    assert all(map(is_browser, (page, gym.Wrapper(page), gym.wrappers.TimeLimit(gym.Wrapper(shop), 3), shop)))
+    elsewhere = type("BrowserEnv", (gym.Env,), {"__module__": "elsewhere"})()
+    core = type("Other", (gym.Env,), {"__module__": "browsergym.core.env"})()
+    assert not any(map(is_browser, (elsewhere, core, gym.Wrapper(core), None)))
+
+
+def test_options_reach_the_page_and_its_picture_is_the_last_one(drivers: list[Driver]) -> None:
+    page = BrowserEnv()
+    game = BrowserGame(page)
+    assert (game.metadata, BrowserEnv.metadata) == ({"render_modes": ["rgb_array"]}, {"render_modes": None})
+    assert game.render() is None
+    for seed, options in ((0, None), (None, {}), (3, {"level": 0})):
+        game.reset(seed=seed, options=options)
+        assert page.given == (seed, options)
+    assert game.render() is SCREENSHOT
+    page.action_mapping = None
+    assert game.rules_for_players == (
+        "You use a web browser, to reach the goal that is told. In the page, each element has its number in brackets: its bid."
+    )
+    game.close()
+
+
+@pytest.mark.parametrize("problem", [None, OSError("the browser is gone"), KeyboardInterrupt()], ids=repr)
+def test_a_closed_page_leaves_no_driver_and_is_opened_anew(drivers: list[Driver], problem: BaseException | None) -> None:
+    """Whatever closing the browser raises."""
+    page = BrowserEnv()
+
+    def close() -> None:
+        if problem is not None:
+            raise problem
+
+    page.close = close  # type: ignore[method-assign]
+    game = BrowserGame(page)
+    game.close()  # nothing was opened
+    for count in (1, 2):
+        game.reset(seed=0)
+        assert [driver.is_stopped for driver in drivers] == [*[True] * (count - 1), False]
+        with contextlib.nullcontext() if problem is None else pytest.raises(type(problem)):
+            game.close()
+        game.close()
+        assert [driver.is_stopped for driver in drivers] == [True] * count
+        assert not any(thread.name.startswith("browser") for thread in threading.enumerate() if thread is not drivers[-1].thread)

@@ -124,6 +124,61 @@ def test_what_nobody_could_tell_is_refused(id_or_class: Any, said: dict[str, Any
         vfgym.to_chat(Maze)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rules", 0, "rules must be text, got 0"),
+        ("legend", b"x", "legend must be text, got b'x'"),
+        ("labels", "", "labels must be texts, all different, one for each number of an observation; got ''"),
+        ("labels", ["x", None], "labels must be texts, all different, one for each number of an observation; got ['x', None]"),
+        ("obs_to_text", 0, "obs_to_text must be a function from an observation to text, got 0"),
+        *(("failure_reward", wrong, f"failure_reward must be a number, got {wrong!r}") for wrong in (float("inf"), float("-inf"), "", [])),
+    ],
+)
+def test_what_is_wrong_is_named_and_said_of_no_game(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        vfgym.register_description("A-v0", **{"rules": "Run.", name: value})
+    assert str(caught.value) == message
+    assert "A-v0" not in registered._registered
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({"failure_reward": 0}, {"failure_reward": 0.0}),
+        ({"rules": ""}, {"rules": ""}),
+        ({"legend": ""}, {"legend": ""}),
+        ({"labels": []}, {"labels": ()}),
+        ({"action_names": []}, {"action_names": []}),
+        ({"obs_to_text": str}, {"obs_to_text": str}),
+    ],
+    ids=str,
+)
+def test_nothing_and_zero_are_something_that_is_said(said: dict[str, Any], kept: dict[str, Any]) -> None:
+    vfgym.register_description(Maze, rules="Old.")
+    vfgym.register_description(Maze, **said)
+    assert [*registered.registered_descriptions(Maze())] == [registered.RegisteredDescription(**kept)]
+
+
+def test_labels_are_kept_as_they_were_given_and_a_reward_of_zero_is_one() -> None:
+    labels = ["x", "y"]
+    vfgym.register_description(Maze, labels=labels, failure_reward=0)
+    labels.clear()
+    env = vfgym.to_chat(Maze)
+    assert (env.failure_reward, type(env.failure_reward)) == (0.0, float)
+    assert first_content(env).endswith("\n\nx: 0\ny: 0")
+
+
+def test_what_is_said_comes_from_the_widest_to_the_closest() -> None:
+    game = Maze()
+    game.spec = gym.envs.registration.EnvSpec("mazes/Maze-v2", Maze)
+    for number, key in enumerate(("mazes/Maze-v2", "Maze", "mazes/Maze", "Maze-v2", Maze, "mazes/Maze-v1", Toy, gym.Env)):
+        vfgym.register_description(key, rules=str(number))
+    assert [said.rules for said in registered.registered_descriptions(game)] == ["7", "6", "4", "2", "0"]
+    game.spec = gym.envs.registration.EnvSpec("mazes/Maze", Maze)
+    assert [said.rules for said in registered.registered_descriptions(gym.Wrapper(game))] == ["7", "6", "4", "2"]
+
+
 Install = Callable[[str, str], tuple[str, list[str]]]
 
 

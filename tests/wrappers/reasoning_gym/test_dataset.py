@@ -16,6 +16,7 @@ from tests.wrappers.reasoning_gym.making import ROWS, is_right, sums
 from vfgym import Rubric, SingleTurnEnv, State
 from vfgym.errors import ConfigurationError, InvalidAction
 from vfgym.wrappers.reasoning_gym import ReasoningGymEnv
+from vfgym.wrappers.reasoning_gym.dataset import ChatDatasetConfig, EpisodeDataset, ItemDataset
 from vfgym.wrappers.to_reasoning_gym import to_reasoning_gym
 
 pytest.importorskip("reasoning_gym", reason="needs the extra reasoning-gym")
@@ -152,3 +153,57 @@ def test_what_is_no_entry() -> None:
     env = SingleTurnEnv([{"prompt": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}])
     with pytest.raises(ConfigurationError, match="task 0 of SingleTurnEnv asks nothing"):
         to_reasoning_gym(env)[0]
+
+
+def test_a_dataset_knows_what_it_was_made_of() -> None:
+    env = ReasoningGymEnv("leg_counting", num_train_examples=2, num_eval_examples=1, seed=3, env_id="legs")
+    for split, size in (("train", 2), ("eval", 1)):
+        dataset = to_reasoning_gym(env, split=split)
+        assert (type(dataset), dataset.config) == (ItemDataset, ChatDatasetConfig(env.env_id, split, 3, size))
+    dataset = to_reasoning_gym(sums(), split="train")
+    assert (type(dataset), dataset.config) == (EpisodeDataset, ChatDatasetConfig("SingleTurnEnv", "train", 0, 9))
+
+
+@pytest.mark.parametrize(("row", "answer"), [({"answer": 0}, "0"), ({"answer": ""}, ""), ({"answer": None}, None), ({}, None)], ids=str)
+def test_the_answer_of_a_task_is_text_or_none(row: dict[str, Any], answer: str | None) -> None:
+    entry = to_reasoning_gym(SingleTurnEnv([{"question": "?", **row}]))[0]
+    assert entry["question"] == "?"
+    assert entry["answer"] in ((answer,) if answer is not None else (None, ""))
+    assert {"question", "answer", "prompt"} & entry["metadata"].keys() == {"prompt"}
+
+
+class Several(vfgym.MultiTurnEnv):
+    def env_response(self, messages: Any, state: Any) -> Any:
+        return []
+
+
+class Rolled(SingleTurnEnv):
+    async def rollout(self, *args: Any, **kwargs: Any) -> Any:
+        return await super().rollout(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Several(dataset=ROWS, max_turns=2), "Several may have several turns"),
+        (lambda: Rolled(ROWS), "Rolled may have several turns"),
+        (lambda: sums(rubric=Rubric(lambda states: [0.0 for _ in states])), "the rubric of SingleTurnEnv scores whole groups"),
+        (
+            lambda: ReasoningGymEnv("leg_counting", curriculum=True),
+            "ReasoningGymEnv has a curriculum, and a dataset has one level",
+        ),
+    ],
+)
+def test_what_is_not_one_question_with_one_answer_is_refused(make: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        to_reasoning_gym(make())
+
+
+def test_a_check_of_ones_own_counts_instead_of_the_datasets() -> None:
+    class Strict(ReasoningGymEnv):
+        def check_answer_reward_func(self, completion: Any, **columns: Any) -> float:
+            return 0.125
+
+    dataset = to_reasoning_gym(Strict("leg_counting", num_train_examples=1, num_eval_examples=1))
+    assert type(dataset) is EpisodeDataset
+    assert dataset.score_answer("zzz", dataset[0]) == 0.125

@@ -14,7 +14,7 @@ from vfgym.errors import MissingExtra
 from vfgym.wrappers.textarena import package
 from vfgym.wrappers.textarena.package import Kinds, _tame, _without_nltk, kinds, load, new_game, textarena
 from vfgym.wrappers.textarena.table_random import NUMPY, RANDOM
-from vfgym.wrappers.textarena.words import Dictionary
+from vfgym.wrappers.textarena.words import NLTK_NAMES, Dictionary
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -46,9 +46,16 @@ def test_only_what_a_module_knows_by_its_own_name_is_replaced() -> None:
     assert game.EnglishDictionary is Dictionary
     assert other.EnglishDictionary is object
     assert "print" not in vars(other)
+    rendered = ModuleType("textarena.envs.Made.renderer")
+    vars(rendered).update(EnglishDictionary=object, words="a list", pos_tag=len)
+    _tame(rendered)
+    assert (rendered.EnglishDictionary, rendered.words, rendered.pos_tag) == (object, "a list", len), "without nltk, names are its own"
+    assert rendered.print("loud") == []
     named = ModuleType("textarena.envs.Named.env")
-    vars(named).update(random="a word", nltk=object())
+    vars(named).update(random="a word", nltk=object(), words=object())
     _tame(named)
+    assert named.words is NLTK_NAMES["words"]
+    assert not {"pos_tag", "en_uk_dict"} & vars(named).keys()
     assert named.random == "a word"
     assert named.nltk.download("words") is True
 

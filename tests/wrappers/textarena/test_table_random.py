@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,3 +108,44 @@ def test_an_exception_leaves_the_table() -> None:
     random.setstate(state)
     assert drawn == random.random()
     random.setstate(state)
+
+
+def test_a_seed_starts_pythons_and_numpys_numbers_anew() -> None:
+    def drawn(numbers: RandomNumbers) -> list[float]:
+        return numbers.run(lambda: [RANDOM.random(), NUMPY.random.rand()])  # type: ignore[no-any-return]
+
+    numbers = seeded(4)
+    first = drawn(numbers)
+    assert drawn(numbers) != first
+    for start in (numbers.seed, numbers.reseed):
+        start(4)
+        assert drawn(numbers) == first
+        start(5)
+        assert not {*drawn(numbers)} & {*first}
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda numbers: pickle.loads(pickle.dumps(numbers))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_copy_goes_on_with_numpys_numbers_alone(duplicate: Any, is_begun: bool) -> None:
+    """Whether or not some were drawn before, and whoever draws first."""
+    numbers, twin = seeded(3), seeded(3)
+    for each in (numbers, twin) if is_begun else ():
+        each.run(lambda: [NUMPY.random.rand(), RANDOM.random()])
+    copied = duplicate(numbers)
+    expected = [twin.run(lambda: [NUMPY.random.rand(), RANDOM.random()]) for _ in range(2)]
+    for each in (copied, numbers):
+        assert [each.run(lambda: [NUMPY.random.rand(), RANDOM.random()]) for _ in range(2)] == expected
+
+
+def test_names_that_a_generator_lacks_are_those_of_the_modules() -> None:
+    def named() -> list[Any]:
+        return [RANDOM.SystemRandom, NUMPY.random.Generator, NUMPY.random.SeedSequence, NUMPY.ndarray]
+
+    assert named() == seeded(1).run(named) == [random.SystemRandom, np.random.Generator, np.random.SeedSequence, np.ndarray]
+    assert pickle.loads(pickle.dumps(RANDOM)) is RANDOM
+    assert copy.deepcopy(RANDOM) is RANDOM
+    for make in (lambda: RANDOM.no_such_name, lambda: NUMPY.random.no_such_name, lambda: NUMPY.no_such_name):
+        with pytest.raises(AttributeError):
+            make()
+    assert NUMPY.random.default_rng(0).random() == seeded(1).run(lambda: NUMPY.random.default_rng(0).random())
+    assert RANDOM.Random(0).random() == seeded(1).run(lambda: RANDOM.Random(0).random()) == random.Random(0).random()
