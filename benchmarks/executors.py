@@ -1,25 +1,22 @@
-"""What more processes bring, and what they cost: rewards that compute, rollouts that wait, and rollouts that take no time at all.
-
-Run ``python benchmarks/executors.py [--workers N] [--executor process] [--only NAME]`` where nothing else runs: all but the figures of CPU
-time are wall time. The time from the start until the first row is told apart: workers are started in it. Nothing asserts on these numbers.
-"""
+"""More processes: rollouts on two workers beside one process, mathematics in worker processes, and sandboxes."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import heapq
-import os
 import random
 import resource
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import vfgym
+from benchmarks.math_verification import verification
+from benchmarks.measuring import MICROSECONDS, Bench, Figure
+from benchmarks.sandboxes import sandboxes
 
-SECONDS_OF_REWARD = 0.005
+WORKERS = {"executor": "process", "workers": 2}
 MEDIAN, SIGMA = 0.3, 1.0
 """Of the seconds that rollouts wait: lognormal."""
 AT_ONCE = 64
@@ -28,7 +25,7 @@ AT_ONCE = 64
 class Asked(vfgym.SingleTurnEnv):
     """One question a task, whose reward computes for some seconds."""
 
-    def __init__(self, num_tasks: int = 1000, seconds: float = 0.0) -> None:
+    def __init__(self, num_tasks: int, seconds: float = 0.0) -> None:
         """Ask so many questions."""
         self.seconds = seconds
         super().__init__(dataset=[{"question": str(number)} for number in range(num_tasks)], rubric=vfgym.Rubric([self.compute]))
@@ -58,11 +55,12 @@ def at_once(observation: Any, info: Any) -> str:
 
 
 @dataclass
-class Measured:
+class Run:
     """What a run took."""
 
     seconds: float
     until_first: float
+    """Seconds until the first row: workers are started in them."""
     cpu: float
     """Of this process and of those that it has started."""
 
@@ -78,13 +76,13 @@ def cpu_seconds() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def measure(agent: Any, env_args: dict[str, Any], **settings: Any) -> Measured:
+def play(agent: Any, env_args: dict[str, Any], **settings: Any) -> Run:
     """Play, and return what that took."""
     first: list[float] = []
     began, cpu = time.perf_counter(), cpu_seconds()
     results = vfgym.evaluate(
-        f"{module()}:Asked",
-        f"{module()}:{agent.__name__}",
+        f"{__name__}:Asked",
+        f"{__name__}:{agent.__name__}",
         env_args=env_args,
         progress=False,
         max_concurrent=AT_ONCE,
@@ -92,62 +90,42 @@ def measure(agent: Any, env_args: dict[str, Any], **settings: Any) -> Measured:
         **settings,
     )
     took = time.perf_counter() - began
-    assert len(results["outputs"]) == env_args["num_tasks"]
-    return Measured(took, first[0] - began, cpu_seconds() - cpu)
+    if len(results["outputs"]) != env_args["num_tasks"]:
+        raise RuntimeError(f"{len(results['outputs'])} of {env_args['num_tasks']} rollouts came back")
+    return Run(took, first[0] - began, cpu_seconds() - cpu)
 
 
-def module() -> str:
-    """Return the name by which workers import this file."""
-    return Path(__file__).stem
+def computing(bench: Bench) -> Iterator[Figure]:
+    """Rewards that compute for 5 ms."""
+    args = {"num_tasks": bench.count(2000, 20), "seconds": 0.005}
+    here, there = play(at_once, args), play(at_once, args, **WORKERS)
+    name = "rewards of 5 ms on 2 workers: as fast as in one process"
+    yield Figure(f"{name}, from the first row on", here.playing / there.playing, "times", more_is_better=True)
+    yield Figure(f"{name}, in all", here.seconds / there.seconds, "times", more_is_better=True)
+    yield Figure("until the first row on 2 workers", there.until_first, "s", None, here.until_first, "one process")
 
 
-def computing(elsewhere: dict[str, Any]) -> None:
-    """Compare rewards that compute."""
-    args = {"num_tasks": 2000, "seconds": SECONDS_OF_REWARD}
-    here, there = measure(at_once, args), measure(at_once, args, **elsewhere)
-    starting = measure(at_once, {"num_tasks": elsewhere["workers"]}, **elsewhere).cpu
-    print(f"5 ms of CPU a reward, {args['num_tasks']} rollouts")
-    print(f"  local    {here.seconds:7.2f} s, {here.cpu:6.2f} s of CPU")
-    first = f"{there.until_first:.2f} s until the first row"
-    print(f"  workers  {there.seconds:7.2f} s, {there.cpu:6.2f} s of CPU, {first} ({starting:.2f} s of CPU)")
-    print(f"  {here.playing / there.playing:.2f} times as fast from the first row on, {here.seconds / there.seconds:.2f} times in all")
-    more = (there.cpu - starting) / here.cpu
-    print(f"  CPU, but for starting: {more:.3f} times as much; on free cores {elsewhere['workers'] / more:.2f} times as fast")
-
-
-def lognormal(elsewhere: dict[str, Any]) -> None:
-    """Compare rollouts that wait with the ideal: each begins when one of the places is free."""
-    args = {"num_tasks": 3000}
-    waits = [seconds_of(str(number)) for number in range(args["num_tasks"])]
+def lognormal(bench: Bench) -> Iterator[Figure]:
+    """Rollouts that wait, beside the ideal: each begins when one of the places is free."""
+    args = {"num_tasks": bench.count(3000, 64)}
     places = [0.0] * AT_ONCE
-    for each in waits:
-        heapq.heapreplace(places, places[0] + each)
+    for number in range(args["num_tasks"]):
+        heapq.heapreplace(places, places[0] + seconds_of(str(number)))
     ideal = max(places)
-    print(f"lognormal rollouts (median {MEDIAN} s, sigma {SIGMA:g}), {args['num_tasks']} of them, {AT_ONCE} at once: ideally {ideal:.2f} s")
-    for name, settings in (("local", {}), ("workers", elsewhere)):
-        took = measure(waiting, args, **settings)
-        share, in_all = ideal / took.playing, ideal / took.seconds
-        print(f"  {name:8} {took.seconds:7.2f} s: {share:.3f} of the ideal from the first row on, {in_all:.3f} in all")
+    for where, settings in (("one process", {}), ("2 workers", WORKERS)):
+        share = ideal / play(waiting, args, **settings).playing
+        yield Figure(f"lognormal rollouts in {where}: of the ideal pace", share, "times", more_is_better=True)
 
 
-def cheap(elsewhere: dict[str, Any]) -> None:
-    """Compare what a rollout costs that does nothing."""
-    args = {"num_tasks": 5000}
-    for name, settings in (("local", {}), ("workers", elsewhere)):
-        took = measure(at_once, args, **settings)
-        rate = args["num_tasks"] / took.playing
-        print(f"rollouts that take no time, {name:8} {rate:6.0f} a second, {took.cpu / args['num_tasks'] * 1e6:6.0f} µs of CPU each")
+def cheap(bench: Bench) -> Iterator[Figure]:
+    """Rollouts that take no time."""
+    args = {"num_tasks": bench.count(5000, 64)}
+    here, there = play(at_once, args), play(at_once, args, **WORKERS)
+    starting = play(at_once, {"num_tasks": WORKERS["workers"]}, **WORKERS).cpu
+    rates = [args["num_tasks"] / run.playing for run in (there, here)]
+    costs = [cpu / args["num_tasks"] * MICROSECONDS for cpu in (there.cpu - starting, here.cpu)]
+    yield Figure("rollouts that take no time, 2 workers", rates[0], "/s", None, rates[1], "one process", more_is_better=True)
+    yield Figure("CPU of such a rollout, 2 workers, but for their start", costs[0], "µs", None, costs[1], "one process")
 
 
-PARTS = {"computing": computing, "lognormal": lognormal, "cheap": cheap}
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Measure runs in more than one process.")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--executor", default="process")
-    parser.add_argument("--only", choices=PARTS)
-    chosen = parser.parse_args()
-    os.chdir(Path(__file__).parent)  # where workers find this file
-    for name, part in PARTS.items():
-        if chosen.only in (None, name):
-            part({"executor": chosen.executor, "workers": chosen.workers})
+MEASUREMENTS = (computing, lognormal, cheap, verification, sandboxes)

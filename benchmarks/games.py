@@ -1,62 +1,59 @@
-"""CPU time of wrapped games: what a step of the chat environment costs beside the game itself.
-
-Run ``python benchmarks/games.py``. Each figure is the best of several rounds (the machine may be shared), in microseconds of CPU time.
-Nothing asserts on these numbers.
-
-TextArena's games are played with the same random moves, legal ones where they can be found, to their end or through 40 moves: here
-through the chat environment, where the policy has the first seat and the others have their moves prepared, and by TextArena alone in a
-process of its own, as raw games (each move with its observation) and with TextArena's own default wrappers. The end of an episode and its
-scoring, which a raw game does not have, are part of what is measured here; what moves cost without them is told below the table.
-``--games N`` plays N ids of different games instead of all.
-"""
+"""CPU time of games: a step of the chat environment beside the game itself, rollouts of `GymEnv`, and going back to an earlier state."""
 
 from __future__ import annotations
 
-import argparse
-import gc
+import copy
 import json
 import logging
-import random
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-ROUNDS = 25
-SEED = 3
-MOST_MOVES = 40
+from benchmarks.measuring import MICROSECONDS, MILLISECONDS, Bench, Figure, beside, cpu
+from benchmarks.rollouts import bare_client, evaluation
 
-SLOW = frozenset({"Sokoban", "Sudoku", "RushHour", "Stratego", "WordLadder", "WordSearch", "WordChains", "SpellingBee"})
-"""Games whose resets or random moves take seconds."""
+# Steps of one environment
 
 
-class Played(NamedTuple):
-    """A game with the moves that are made in it."""
+def steps(bench: Bench) -> Iterator[Figure]:
+    """A step of plain hooks; and one of CartPole over the game's own, early in an episode and in a whole one, scored at its end."""
+    import gymnasium as gym
+    import numpy as np
 
-    game: str
-    env_id: str
-    players: int
-    moves: list[tuple[int, str]]
-    """Who moves, and how."""
+    import vfgym
+    from vfgym.messages import Message, UserMessage
+    from vfgym.state import State
+
+    class GoOn(vfgym.MultiTurnEnv):
+        def env_response(self, messages: list[Message], state: State) -> list[Message]:
+            return [UserMessage("go on")]
+
+    def of_a_step(*episodes: tuple[Any, Sequence[Any]]) -> list[float]:
+        measures = [lambda env=env, actions=actions: episode_of(env, actions, bench.count(2000, 20)) for env, actions in episodes]
+        return [seconds * MICROSECONDS for seconds in bench.best(*measures, rounds=9)]
+
+    story = GoOn(dataset=[{"question": "tell me a story"}])
+    yield Figure("step() of plain hooks", of_a_step((story, ["and then?"] * 20))[0], "µs", 15.0)
+    bare, chat, actions = gym.make("CartPole-v1", disable_env_checker=True), vfgym.to_chat("CartPole-v1"), balancing()
+    for what, few in (("early in an episode", actions[:20]), (f"in a whole episode of {len(actions)}", actions)):
+        game, step = of_a_step((bare, [np.int64(action) for action in few]), (chat, [str(action) for action in few]))
+        yield Figure(f"step of CartPole {what}, over the game's own {game:.1f}", step - game, "µs", 18.0)
 
 
-def best(*measures: Callable[[], float]) -> list[float]:
-    """Return the smallest of several measurements of each, in microseconds, taken by turns: the machine may be shared."""
-    gc.collect()
-    rounds = [[measure() for measure in measures] for _ in range(ROUNDS)]
-    return [min(values) * 1e6 for values in zip(*rounds, strict=True)]
+def episode_of(env: Any, actions: Sequence[Any], least: int) -> float:
+    """Return the CPU seconds of a step, in as many episodes as have so many steps; `reset` is not counted."""
 
+    def play() -> None:
+        for action in actions:
+            env.step(action)
 
-def clocked(call: Callable[[], object]) -> float:
-    """Return the CPU seconds that a call takes."""
-    started = time.process_time()
-    call()
-    return time.process_time() - started
-
-
-# CartPole
+    taken, several = 0.0, max(1, least // len(actions))
+    for _ in range(several):
+        env.reset(seed=0)
+        taken += cpu(play)
+    return taken / several / len(actions)
 
 
 def balancing() -> list[int]:
@@ -74,38 +71,95 @@ def balancing() -> list[int]:
     return actions
 
 
-def episode_of(env: Any, actions: list[Any]) -> Callable[[], float]:
-    """Return a function that plays an episode and returns the CPU seconds of a step."""
-
-    def play() -> None:
-        for action in actions:
-            env.step(action)
-
-    def measure() -> float:
-        env.reset(seed=0)
-        return clocked(play) / len(actions)
-
-    return measure
+# Rollouts
 
 
-def cartpole() -> None:
-    """Print what a step of CartPole costs: at the beginning of an episode, and in a whole one, scored at its end."""
+def unknown_game() -> Any:
+    """Return CartPole, made by a function of which nobody knows whether its games take long."""
     import gymnasium as gym
-    import numpy as np
 
-    import vfgym
+    return gym.make("CartPole-v1")
 
-    bare, chat, actions = gym.make("CartPole-v1", disable_env_checker=True), vfgym.to_chat("CartPole-v1"), balancing()
-    for title, steps in (("the first 20 steps", 20), (f"an episode of {len(actions)} steps, scored", len(actions))):
-        played, said = [np.int64(action) for action in actions[:steps]], [str(action) for action in actions[:steps]]
-        game, step = best(episode_of(bare, played), episode_of(chat, said))
-        print(f"CartPole, {title}: the game {game:.1f} µs a step, as chat {step:.1f}: {step - game:.1f} more (aim: 8)")
+
+@beside("verifiers")
+def gym_env(bench: Bench) -> Iterator[Figure]:
+    """CartPole through `GymEnv`, about ten moves an episode."""
+    import gymnasium as gym
+
+    vf, count = bench.vf, bench.count(512, 16)
+
+    def make(maker: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return vf.GymEnv(maker, arguments, action_parser=int, num_train_episodes=count, num_eval_episodes=0)
+
+    known = make(gym.make, {"id": "CartPole-v1"})
+    runs = [evaluation(known, bare_client(vf, "1"), max_concurrent=at_once) for at_once in (1, 256)]
+    # Moves are what all play; there is one model call more an episode where the end of a game is noticed late.
+    moves = sum(len(output["completion"]) // 2 for output in runs[0]()["outputs"])
+    [one, many] = [seconds / moves * MICROSECONDS for seconds in bench.best(*(lambda run=run: cpu(run) for run in runs))]  # type: ignore[misc]
+    yield Figure("GymEnv: a step of CartPole, 1 at once", one, "µs")
+    yield Figure("GymEnv: a step of CartPole, 256 at once", many, "µs", 60.0)
+    [seconds] = bench.best(lambda: cpu(lambda: make(gym.make, {"id": "CartPole-v1"})))
+    yield Figure("GymEnv: its constructor", seconds * MILLISECONDS, "ms")
+    if bench.package == "verifiers_compat":  # which alone gives games threads
+        run = evaluation(make(unknown_game, {}), bare_client(vf, "1"), max_concurrent=256)
+        [seconds] = bench.best(lambda: cpu(run))
+        yield Figure("GymEnv: a hop to a thread, 256 at once", seconds / moves * MICROSECONDS - many, "µs", 110.0)
 
 
 # TextArena
 
+SEED = 3
+MOST_MOVES = 40
+SLOW = frozenset({"Sokoban", "Sudoku", "RushHour", "Stratego", "WordLadder", "WordSearch", "WordChains", "SpellingBee"})
+"""Games whose resets or random moves take seconds."""
 
-def games(most: int | None) -> list[Played]:
+
+class Played(NamedTuple):
+    """A game with the moves that are made in it."""
+
+    env_id: str
+    players: int
+    moves: list[tuple[int, str]]
+    """Who moves, and how: random moves, legal ones where they can be found, to the end of the game or `MOST_MOVES`."""
+
+
+def textarena(bench: Bench) -> Iterator[Figure]:
+    """TextArena's games beside TextArena alone: the raw games (each move with its observation), and those in its own default wrappers.
+
+    Here the policy has the first seat, and the others have their moves prepared. The end of an episode and its scoring, which a raw game
+    does not have, are part of what is measured first.
+    """
+    logging.disable(logging.WARNING)  # random moves are wrong often enough
+    whole = play_games(bench.count(1000, 3))
+    for what, games in (
+        ("whole episodes, scored", whole),
+        ("moves before the last", [cut for played in whole if (cut := without_the_end(played)).moves]),
+    ):
+        rounds = 25
+        asked = {"games": [game._asdict() for game in games], "seed": SEED, "small": bench.small, "rounds": rounds}
+        command = [sys.executable, "-m", "benchmarks.textarena_alone"]
+        ran = subprocess.run(
+            command,
+            cwd=Path(__file__).parents[1],
+            input=json.dumps(asked),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
+        )
+        raw, chat, wrapped = 0.0, 0.0, 0.0
+        num_games = 0
+        for played, alone in zip(games, json.loads(ran.stdout.splitlines()[-1]), strict=True):
+            if alone is not None:
+                num_games += 1
+                raw += alone[0] * len(played.moves)
+                wrapped += alone[1] * len(played.moves)
+                chat += as_chat(played, bench, rounds) * len(played.moves)
+        name = f"TextArena, {num_games} games together: {what}, over raw moves"
+        yield Figure(name, chat / raw, "times", 2.0, wrapped / raw, "TextArena's own wrappers")
+
+
+def play_games(most: int) -> list[Played]:
     """Return a random game of each of TextArena's games that can be played here."""
     import numpy as np
 
@@ -114,21 +168,21 @@ def games(most: int | None) -> list[Played]:
 
     ids: dict[str, str] = {}
     for env_id, facts in textarena_games().items():
-        if facts["variant"] == "default" and facts["game"] not in SLOW and why_not(env_id) is None:
+        if len(ids) < most and facts["variant"] == "default" and facts["game"] not in SLOW and why_not(env_id) is None:
             ids.setdefault(facts["game"], env_id)
     found = []
-    for game, env_id in [*ids.items()][:most]:
+    for env_id in ids.values():
         table, rng, moves = TextArenaGame(env_id, max_moves=MOST_MOVES), np.random.default_rng(0), []
         table.reset(SEED)
         while (player := table.turn) is not None:
             move = table.sample_move(player, rng)
             moves.append((player, str(move.content)))
             table.move(move)
-        found.append(Played(game, env_id, len(table.players), moves))
+        found.append(Played(env_id, len(table.players), moves))
     return found
 
 
-def as_chat(played: Played) -> float:
+def as_chat(played: Played, bench: Bench, rounds: int) -> float:
     """Return the microseconds of a move, opponents' moves included, through the chat environment."""
     import vfgym
 
@@ -148,64 +202,9 @@ def as_chat(played: Played) -> float:
         nonlocal others
         others = iter([text for player, text in played.moves if player != 0])
         env.reset(seed=SEED)
-        return clocked(play) / len(played.moves)
+        return cpu(play) / len(played.moves)
 
-    return best(measure)[0]
-
-
-def alone(played: Played, variant: str) -> float:
-    """Return the microseconds of a move of TextArena's own environment, with its observation."""
-    import textarena
-
-    def measure() -> float:
-        random.seed(SEED)
-        env = textarena.make(played.env_id + variant)
-        env.reset(num_players=played.players, seed=SEED)
-
-        def play() -> None:
-            for _, text in played.moves:
-                env.get_observation()
-                env.step(text)
-
-        return clocked(play) / len(played.moves)
-
-    return best(measure)[0]
-
-
-def both_alone(played: Played) -> tuple[float, float] | None:
-    """Return what a move costs as a raw game and with TextArena's own wrappers; None where TextArena alone cannot play it so."""
-    try:
-        return alone(played, "-raw"), alone(played, "")
-    except Exception:  # of games without their words, and of bugs that this library mends, of any kind
-        return None
-
-
-def textarena_alone(found: list[Played]) -> list[tuple[float, float] | None]:
-    """Return `both_alone` of each game, measured in a process without this library."""
-    command = [sys.executable, __file__, "--alone"]
-    ran = subprocess.run(command, input=json.dumps(found), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    return json.loads(ran.stdout.splitlines()[-1])  # type: ignore[no-any-return]
-
-
-class Costs(NamedTuple):
-    """What a game costs, in microseconds a move."""
-
-    played: Played
-    raw: float
-    chat: float
-    own_wrappers: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the raw game the chat environment costs."""
-        return self.chat / self.raw
-
-
-def costs(found: list[Played]) -> list[Costs]:
-    """Return what games cost, those first that lose least by being played as chat."""
-    measured = zip(found, textarena_alone(found), strict=True)
-    rows = [Costs(played, cost[0], as_chat(played), cost[1]) for played, cost in measured if cost is not None]
-    return sorted(rows, key=lambda row: row.ratio)
+    return bench.best(measure, rounds=rounds)[0] * MICROSECONDS
 
 
 def without_the_end(played: Played) -> Played:
@@ -214,49 +213,36 @@ def without_the_end(played: Played) -> Played:
     return played._replace(moves=played.moves[: own[-1]] if len(own) > 1 else [])
 
 
-def textarena_table(most: int | None) -> None:
-    """Print what a move costs in each game."""
-    logging.disable(logging.WARNING)  # random moves are wrong often enough
-    found = games(most)
-    rows = costs(found)
-    print(f"\n{'TextArena, µs a move':28} {'moves':>5} {'raw':>8} {'as chat':>8} {'ratio':>6} {'own wrappers':>13} {'ratio':>6}")
-    for row in rows:
-        print(
-            f"{row.played.game:28} {len(row.played.moves):5} {row.raw:8.1f} {row.chat:8.1f} {row.ratio:6.2f}"
-            f" {row.own_wrappers:13.1f} {row.own_wrappers / row.raw:6.2f}"
-        )
-    summary("whole games, their end and its scoring included", rows)
-    summary("their moves before the last", costs([cut for played in found if (cut := without_the_end(played)).moves]))
-    print(f"left out, since TextArena alone cannot play them here: {len(found) - len(rows)}")
+# Going back
 
 
-def summary(title: str, rows: list[Costs]) -> None:
-    """Print what all games cost together, and the game in the middle."""
-    raw, chat, wrapped = (sum(cost * len(played.moves) for played, cost in pairs) for pairs in columns(rows))
-    median, within = statistics.median(row.ratio for row in rows), sum(row.ratio <= 2 for row in rows)
-    more = statistics.median(row.chat - row.raw for row in rows)
-    print(f"\n{title}: {chat / raw:.2f} x the raw games (aim: 2), TextArena's own wrappers {wrapped / raw:.2f} x")
-    print(f"median of the games {median:.2f} x, {more:.1f} µs more; {within} of {len(rows)} within 2 x")
+def branches(bench: Bench) -> Iterator[Figure]:
+    """The dearest of a branch, one with a seed, a snapshot and a restore: at most 1.2 times a copy of the game, and 200 µs."""
+    import gymnasium as gym
+    import numpy as np
+
+    import vfgym
+
+    def dearest(env: Any) -> float:
+        snapshot, other = env.snapshot(), env.fork()
+        return max(of_a_call(env.branch, lambda: env.branch(1), env.snapshot, lambda: other.restore(snapshot)))
+
+    def of_a_call(*calls: Callable[[], object]) -> list[float]:
+        measures = [lambda call=call: cpu(lambda: [call() for _ in range(10)]) / 10 for call in calls]
+        return [seconds * MICROSECONDS for seconds in bench.best(*measures, rounds=15)]
+
+    ids = ("gymnasium/CartPole-v1", "gymnasium/FrozenLake-v1", "textarena/TicTacToe-v0", "textarena/Poker-v0", "pettingzoo/tictactoe-v3")
+    for env_id in ids[: bench.count(len(ids), 1)]:
+        env: Any = gym.make(env_id).unwrapped
+        env.reset(seed=0)
+        env.step(env.random_action(env.state, rng := np.random.default_rng(0)) or env.action_sampler().sample(rng))
+        game = env.state.session.game
+        [copied] = of_a_call(lambda game=game: copy.deepcopy(game))
+        yield Figure(f"going back in {env_id}", dearest(env), "µs", 1.2 * copied + 200, copied, "copy.deepcopy of the game")
+    count = bench.count(100_000, 100)
+    env = vfgym.SingleTurnEnv(dataset=[{"question": str(index), "answer": "x"} for index in range(count)])
+    env.reset(seed=0)
+    yield Figure(f"going back in one of {count:,} tasks", dearest(env), "µs", 200.0)
 
 
-def columns(rows: list[Costs]) -> list[list[tuple[Played, float]]]:
-    """Return the costs of all games, raw, as chat and with TextArena's own wrappers."""
-    return [[(row.played, cost) for row, cost in zip(rows, costs, strict=True)] for costs in [*zip(*rows, strict=True)][1:]]
-
-
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description="What a step of a wrapped game costs beside the game.")
-    parser.add_argument("--games", type=int, help="how many of TextArena's games to play; all without it")
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.alone:
-        found = [Played(*fields) for fields in json.load(sys.stdin)]
-        print("\n" + json.dumps([both_alone(played) for played in found]))
-        return
-    cartpole()
-    textarena_table(arguments.games)
-
-
-if __name__ == "__main__":
-    main()
+MEASUREMENTS = (steps, gym_env, textarena, branches)

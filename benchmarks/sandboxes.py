@@ -1,48 +1,77 @@
-"""What sandboxes cost: creating one, a command, a cell, a file, and a code of `CodeRubric` beside the same program by itself.
-
-Run ``python benchmarks/sandboxes.py [BACKEND]``. Times are CPU time of this process and of the sandboxes' processes (the machine may be
-shared), beside the time on the clock and the aim that the project set itself. Nothing asserts on these numbers.
-"""
+"""CPU time of sandboxes: creating one, a command, a cell, a file, and a code of `CodeRubric` beside the same program by itself."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
 
-import vfgym
-from vfgym.sandboxes import Sandbox, SandboxSpec, create
+from benchmarks.measuring import MILLISECONDS, Bench, Figure
 
-CODE = "print(7)"
-AIMS = {
-    "create and close": 40.0,
-    "command": 6.0,
-    "later cell": 0.5,
-    "file of 1 KB, written and read": 0.5,
-}
-"""Milliseconds. A code of `CodeRubric` is to cost 60 more than a program in Python."""
-ROUNDS = 10
+if TYPE_CHECKING:
+    from vfgym.sandboxes import Sandbox
 
 
-async def measure(name: str, count: int, run: Callable[[], Awaitable[object]], sandbox: Sandbox | None = None) -> None:
-    """Print what something costs that is done so many times, at its best and in the middle of them.
+def sandboxes(bench: Bench) -> Iterator[Figure]:
+    """Measure the best sandbox that there is here: the CPU time of this process and of the sandbox's."""
+
+    async def collect() -> list[Figure]:
+        return [figure async for figure in measure(bench)]
+
+    yield from asyncio.run(collect())
+
+
+async def measure(bench: Bench) -> AsyncIterator[Figure]:
+    """Yield the figures."""
+    import vfgym
+    from vfgym.sandboxes import SandboxSpec, create
+
+    code, rounds = "print(7)", bench.count(10, 1)
+
+    async def create_and_close() -> None:
+        await (await create(SandboxSpec())).close()
+
+    async def write_and_read() -> None:
+        await sandbox.write_file("file", b"x" * 1000)
+        await sandbox.read_file("file")
+
+    await create_and_close()
+    yield Figure("sandbox: create and close", await cost(rounds, create_and_close), "ms", 40.0)
+    async with await create(SandboxSpec()) as sandbox:
+        await sandbox.python("1")
+        yield Figure("sandbox: command", await cost(10 * rounds, lambda: sandbox.exec("true"), sandbox), "ms", 6.0)
+        await sandbox.write_file("solution.py", code)
+        program = await cost(2 * rounds, lambda: sandbox.exec(["python3", "solution.py"]), sandbox)
+        cells = bench.count(10_000, 10)
+        yield Figure("sandbox: later cell", await cost(cells, lambda: sandbox.python("x = 1"), sandbox), "ms", 0.5)
+        yield Figure("sandbox: file of 1 KB, written and read", await cost(100 * rounds, write_and_read, sandbox), "ms", 0.5)
+    rubric = vfgym.CodeRubric()
+    completion = [{"role": "assistant", "content": f"```python\n{code}\n```"}]
+
+    async def score() -> None:
+        await rubric.passed_tests(rubric.parser, completion, {"tests": [{"stdout": "7"}]})
+
+    await score()
+    scored = await cost(2 * rounds, score)
+    await rubric.close_sandboxes()
+    yield Figure(f"code of CodeRubric, over the program's own {program:.0f}", scored - program, "ms", 60.0)
+
+
+async def cost(count: int, run: Callable[[], Awaitable[object]], sandbox: Sandbox | None = None) -> float:
+    """Return the CPU milliseconds of something that is done so many times.
 
     The CPU time of a sandbox that goes on is asked of its first process, which waits for all others.
     """
-    clock, own = [], time.process_time()
     inside = 0.0 if sandbox is None else await cpu_inside(sandbox)
-    ended = sum(os.times()[2:4])
+    before = time.process_time() + sum(os.times()[2:4])
     for _ in range(count):
-        started = time.perf_counter()
         await run()
-        clock.append(time.perf_counter() - started)
-    used = time.process_time() - own + sum(os.times()[2:4]) - ended
+    used = time.process_time() + sum(os.times()[2:4]) - before
     if sandbox is not None:
         used += await cpu_inside(sandbox) - inside
-    clock.sort()
-    print(f"{name:32} {used / count * 1e3:8.2f} {clock[0] * 1e3:8.2f} {clock[count // 2] * 1e3:8.2f} {AIMS.get(name, ''):>8}")
+    return used / count * MILLISECONDS
 
 
 async def cpu_inside(sandbox: Sandbox) -> float:
@@ -53,40 +82,3 @@ fields = [open(f"/proc/{pid}/stat").read().rpartition(")")[2].split() for pid in
 print(sum(int(process[n]) for process in fields for n in (11, 12, 13, 14)))
 """
     return int((await sandbox.python(code)).stdout) / os.sysconf("SC_CLK_TCK")
-
-
-async def main(backend: str | None) -> None:
-    """Print the table."""
-    print(f"{'milliseconds':32} {'CPU':>8} {'best':>8} {'median':>8} {'aim':>8}")
-
-    async def create_and_close() -> None:
-        await (await create(SandboxSpec(), backend)).close()
-
-    await create_and_close()
-    await measure("create and close", ROUNDS, create_and_close)
-    async with await create(SandboxSpec(), backend) as sandbox:
-        await sandbox.python("1")
-        await measure("command", 10 * ROUNDS, lambda: sandbox.exec("true"), sandbox)
-        await sandbox.write_file("solution.py", CODE)
-        await measure("program in Python", ROUNDS, lambda: sandbox.exec(["python3", "solution.py"]), sandbox)
-        await measure("later cell", 1000 * ROUNDS, lambda: sandbox.python("x = 1"), sandbox)
-
-        async def write_and_read() -> None:
-            await sandbox.write_file("file", b"x" * 1000)
-            await sandbox.read_file("file")
-
-        await measure("file of 1 KB, written and read", 100 * ROUNDS, write_and_read, sandbox)
-
-    rubric = vfgym.CodeRubric(backend=backend)
-    completion = [{"role": "assistant", "content": f"```python\n{CODE}\n```"}]
-
-    async def score() -> None:
-        await rubric.passed_tests(rubric.parser, completion, {"tests": [{"stdout": "7"}]})
-
-    await score()
-    await measure("code of CodeRubric", 2 * ROUNDS, score)
-    await rubric.close_sandboxes()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else None))

@@ -51,14 +51,14 @@ ALONE: Mapping[str, str] = {"areal": "areal==1.0.4", "games": "nle==1.3.0"}
 """What is installed after that, without what it names."""
 
 
-def python_of(name: str) -> Path:
+def python_of(name: str, folder: Path = FOLDER) -> Path:
     """Return the interpreter of a library's environment, which need not be there yet."""
-    return FOLDER / name / "bin" / "python"
+    return folder / name / "bin" / "python"
 
 
-def make(name: str) -> None:
+def make(name: str, folder: Path = FOLDER) -> None:
     """Make the environment of a library, or bring it to what is required."""
-    python = python_of(name)
+    python = python_of(name, folder)
     if not python.exists():
         venv.create(python.parents[1], with_pip=True)
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]], check=True)
