@@ -224,6 +224,71 @@ async def test_a_request_is_given_up_when_the_time_of_a_meter_is_over() -> None:
     assert meter.reached is not None
 
 
+@pytest.mark.parametrize("times", [(0.01, 60), (60, 0.01), (60, 0.01, 50)])
+async def test_the_first_of_several_deadlines_is_the_one_that_is_named(times: tuple[float, ...]) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(vfgym.limit(requests=5))
+        meters = [stack.enter_context(vfgym.limit(time=each)) for each in times]
+        with pytest.raises(LimitReached) as caught:
+            await Mute().get_response(HELLO, "m")
+        assert (caught.value.limit, caught.value.allowed) == ("time", 0.01)
+        assert caught.value.used >= 0.01
+        assert [meter.reached for meter in meters] == [caught.value if each == 0.01 else None for each in times]
+        assert [(meter.spent.requests, meter.spent.abandoned) for meter in meters] == [(1, 1)] * len(times)
+
+
+async def test_a_meter_that_is_over_gives_nothing_up() -> None:
+    meter = vfgym.limits.Meter(vfgym.limits.SpendingLimits(time=1e-9))
+    meter.is_over = True
+    with given(meters=(meter,)):
+        assert (await Own().get_response(HELLO, "m")).message.content == "a"
+    assert (meter.reached, meter.spent.requests) == (None, 1)
+
+
+class AsksTwice(Client):
+    """Asks another client twice for each request, and fails afterwards if it is told so."""
+
+    def __init__(self, inner: Client, raises: BaseException | None = None) -> None:
+        self.inner, self.raises = inner, raises
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        await self.inner.get_response(*args, **kwargs)
+        response = await self.inner.get_response(*args, **kwargs)
+        if self.raises is not None:
+            raise self.raises
+        return response
+
+
+@pytest.mark.parametrize("raised", [None, ModelError("x"), asyncio.CancelledError()])
+async def test_a_client_that_asks_another_is_counted_by_what_it_asks(raised: BaseException | None) -> None:
+    client = AsksTwice(AsksTwice(Own()), raised)
+    with vfgym.limit(requests=5) as meter:
+        with contextlib.nullcontext() if raised is None else pytest.raises(type(raised)):
+            await client.get_response(HELLO, "m")
+        assert (meter.spent.requests, meter.spent.output_tokens, meter.spent.errors, meter.spent.abandoned) == (4, 8, 0, 0)
+        with pytest.raises(LimitReached, match="5 of 5"):
+            await client.get_response(HELLO, "m")
+    assert meter.spent.requests == 5
+
+
+async def test_the_failure_of_an_inner_client_counts_once() -> None:
+    with vfgym.limit() as meter, pytest.raises(ModelError):
+        await AsksTwice(Own(raises=ModelError("x"))).get_response(HELLO, "m")
+    assert (meter.spent.requests, meter.spent.errors) == (1, 1)
+
+
+async def test_what_one_meter_refuses_holds_no_place_in_another() -> None:
+    with vfgym.limit(requests=1) as outer:
+        with vfgym.limit(requests=1) as inner:
+            await Own().get_response(HELLO, "m")
+        assert inner.spent.requests == 1
+        with vfgym.limit(requests=3) as other, pytest.raises(LimitReached) as caught:
+            await Own().get_response(HELLO, "m")
+    assert (caught.value.limit, caught.value.allowed) == ("requests", 1)
+    assert (outer.reached, other.reached) == (caught.value, None)
+    assert (outer._under_way, inner._under_way, other._under_way) == (0, 0, 0)
+
+
 async def test_a_timeout_of_the_client_itself_is_not_the_meters() -> None:
     with vfgym.limit(time=60) as meter, pytest.raises(TimeoutError):
         await Own(raises=TimeoutError()).get_response(HELLO, "m")
@@ -252,10 +317,63 @@ async def test_a_request_at_a_pace_leaves_it_after_success_and_error() -> None:
     assert pace._running == 0
 
 
+async def test_a_pace_hears_of_answers_and_of_what_is_refused() -> None:
+    refused = ModelError("x")
+    refused.__cause__ = Busy()
+    pace = Pace(4)
+    pace._running = 3  # others
+    with given(pace=pace):
+        for raised in (asyncio.CancelledError(), ModelError("x"), refused):
+            with pytest.raises(type(raised)):
+                await Own(raises=raised).get_response(HELLO, "m")
+            assert pace.allowed == (2 if raised is refused else float("inf"))
+        pace._running = 0
+        await Own().get_response(HELLO, "m")
+    assert (pace.allowed, pace.num_refusals) == (2.5, 1)
+
+
+class Busy(Exception):
+    status_code = 529
+
+
+async def test_a_cached_answer_is_of_the_same_question_to_the_same_client_and_costs_nothing(tmp_path: Path) -> None:
+    tool = vfgym.Tool(name="look", description="", parameters={"type": "object", "properties": {}})
+    plain, other = InOrder(*"abcdefgh"), AsksTwice(InOrder(*"xyz"))
+    with opened(ResponseCache(tmp_path / "cache")) as cache, vfgym.limit() as meter:
+
+        async def ask(client: Client, *args: Any, **kwargs: Any) -> Any:
+            with given(keys=RequestKeys(cache, 3)):
+                return (await client.get_response(*args, **kwargs)).message.content
+
+        questions: list[tuple[Client, tuple[Any, ...], dict[str, Any]]] = [
+            (plain, (HELLO, "m"), {}),
+            (plain, (HELLO, "n"), {}),
+            (plain, (HELLO, "m", {"temperature": 0}), {}),
+            (plain, (HELLO, "m", {"temperature": 1}), {}),
+            (plain, (HELLO, "m", None, [tool]), {}),
+            (plain, ([UserMessage("bye")], "m"), {}),
+            (other, (HELLO, "m"), {}),
+        ]
+        first = [await ask(client, *args, **kwargs) for client, args, kwargs in questions]
+        assert first == ["a", "b", "c", "d", "e", "f", "y"]
+        assert meter.spent.requests == 8
+        again = [await ask(client, *args, **kwargs) for client, args, kwargs in questions]
+        assert await ask(plain, HELLO, model="m", sampling_args={"temperature": 0}) == "c"
+        assert again == first
+        assert (meter.spent.requests, len(plain.asked)) == (8, 6)
+
+
 def test_hooks_are_added_once_and_only_where_there_are_some() -> None:
     sdk = openai.AsyncOpenAI(api_key="k")
     for _ in range(2):
         count_sendings_of(sdk)
     assert sdk._client.event_hooks["request"] == [count_sending]
+
+    async def look(response: Any) -> None: ...
+
+    sdk = openai.AsyncOpenAI(api_key="k")
+    sdk._client.event_hooks = {"response": [look]}
+    count_sendings_of(sdk)
+    assert sdk._client.event_hooks == {"request": [count_sending], "response": [look]}
     for other in (None, object(), openai.OpenAI(api_key="k")):
         count_sendings_of(other)

@@ -86,6 +86,34 @@ OVERLONG = {
     "a limit that is configured": (400, said("The input exceeds the configured limit")),
     "a code for a message": (400, said("prompt_too_long")),
     "a maximum of the model": (400, said("Input is longer than the maximum model length of 10")),
+    **{
+        words: (400, said(words.upper() if number % 2 else words))
+        for number, words in enumerate(
+            [
+                "context_length",
+                "longer than the maximum",
+                "maximum prompt length",
+                "reduce the length of the input",
+                "reduce the length of the prompt",
+                "available context size exceeded",
+                "context size exceeded",
+                "exceed the available context size",
+                "exceeded model",
+                "input is too long",
+                "exceeds the context limit",
+                "exceeds the maximum input tokens",
+                "exceed the maximum tokens",
+                "input tokens exceed",
+                "too many input tokens",
+                "prompt exceeds max length",
+                "input length (9) exceeds the maximum length",
+            ]
+        )
+    },
+    "vllm, both too large": (
+        400,
+        said("max_tokens is too large: 4096. This model's maximum context length is 4096 tokens (4096 > 4096 - 10)."),
+    ),
     "tensorrt": (400, said("Prompt length (5000) exceeds maximum input length (4096)")),
 }
 
@@ -108,6 +136,21 @@ SOMETHING_ELSE = {
     "key": (401, said("maximum context length", code="invalid_api_key")),
     "down": (500, said("Internal server error")),
     "upload": (413, said("File exceeds the maximum size")),
+    **{
+        f"a large {name}": (400, said(f"Your {name} exceeds the maximum length of the input tokens, which exceed the context window"))
+        for name in ("image", "audio files", "video", "PDF", "file", "attachments")
+    },
+    **{
+        f"{name} {words}": (400, said(f"`{name}` {words} less than the context length"))
+        for name, words in [
+            ("max_tokens", "must be"),
+            ("max_completion_tokens", "should be"),
+            ("max_output_tokens", "has to be"),
+            ("max_tokens", "cannot be"),
+        ]
+    },
+    "answer of a context": (400, said("The context window supports at most 4096 output tokens")),
+    "too large, not by its size": (400, said("no", code="request_too_large")),
 }
 
 
@@ -119,6 +162,23 @@ def test_an_overlong_prompt(case: str) -> None:
 @pytest.mark.parametrize("case", SOMETHING_ELSE)
 def test_another_limit(case: str) -> None:
     assert not is_overlong_prompt(error_of(*SOMETHING_ELSE[case]))
+
+
+def test_a_body_that_is_nested_too_deeply_does_not_hide_what_is_said() -> None:
+    body: Any = {}
+    for _ in range(100_000):
+        body = {"error": body}
+    assert says_overlong(400, "prompt is too long", body)
+    assert not says_overlong(400, "no", body)
+    while body:  # else its end is nested as deeply
+        body = body.pop("error")
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500, 401, 404, 429, 499, 503])
+def test_words_tell_only_with_a_status_that_they_come_with(status: int) -> None:
+    assert says_overlong(status, "prompt is too long", None) is (status in (400, 413, 422, 500))
+    assert says_overlong(status, "", "prompt is too long") is (status in (400, 413, 422, 500))
+    assert says_overlong(status, "", {"code": "request_too_large"}) is (status == 413)
 
 
 def test_a_rule_can_be_added() -> None:

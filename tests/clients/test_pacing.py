@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from vfgym import ClientConfig, UserMessage
-from vfgym.clients import resolve_client
+from vfgym.clients import pacing, resolve_client
 from vfgym.clients.pacing import Pace
 from vfgym.context import given
 from vfgym.errors import LimitReached
@@ -44,6 +45,66 @@ async def test_what_follows_from_a_refusal_is_found_among_the_causes() -> None:
     assert pace.allowed == 2
     pace.note_failure(ValueError())
     assert pace.num_refusals == 1
+
+
+@pytest.mark.parametrize(("status", "allowed"), [(429, 2), (529, 2), (503, math.inf), (400, math.inf), (None, math.inf)])
+def test_only_what_says_that_there_are_too_many_is_a_refusal(status: int | None, allowed: float) -> None:
+    pace = Pace()
+    pace._running = 4
+    error = Refusal()
+    error.status_code = status  # type: ignore[assignment]
+    pace.note_failure(error)
+    assert (pace.allowed, pace.num_refusals) == (allowed, int(allowed == 2))
+
+
+def test_a_later_refusal_halves_it_again_but_none_while_the_provider_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now))
+    pace = Pace(32)
+    pace._running = 40
+    for now, seconds, allowed, held in (
+        *((100.0, 0.0, 16, 100.0), (100.9, 0.0, 16, 100.9), (101.0, 5.0, 8, 106.0)),
+        *((105.9, 0.0, 8, 106.0), (106.0, 0.0, 4, 106.0)),
+    ):
+        pace._note_refusal(seconds)
+        assert (pace.allowed, pace._held_until) == (allowed, held), "a later refusal that asks for no time does not shorten the wait"
+    pace._running = 3
+    now = 200.0
+    pace._note_refusal(0.0)
+    assert pace.allowed == 1.5, "half of those that were under way"
+
+
+async def test_an_answer_lets_one_that_waits_begin() -> None:
+    pace = Pace(8)
+    await enter(pace, 3)
+    pace.note_failure(Refusal())
+    for _ in range(2):
+        pace.leave()
+    assert (pace.allowed, pace._running) == (1.5, 1)
+    await enter(pace, 1)
+    waiting = asyncio.ensure_future(pace.enter())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    pace.note_answer()
+    async with asyncio.timeout(5):
+        await waiting
+    assert pace._running == 3
+
+
+async def test_a_pause_leaves_its_place_to_others_and_takes_one_again() -> None:
+    pace = Pace(4)
+    await enter(pace, 4)
+    pausing = asyncio.ensure_future(pace.pause(0.001))
+    await asyncio.sleep(0)
+    assert (pace._running, pace.allowed, pace.num_refusals) == (3, 2, 1)
+    while not pace._waiting:
+        await asyncio.sleep(0.001)
+    assert not pausing.done()
+    for _ in range(2):
+        pace.leave()
+    async with asyncio.timeout(5):
+        await pausing
+    assert pace._running == 2
 
 
 async def test_answers_raise_it_again_until_there_is_no_limit() -> None:

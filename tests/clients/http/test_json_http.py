@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.canned_server import CUT, HANG, Canned, CannedServer
 from vfgym.clients import ClientConfig
-from vfgym.clients.http.json_http import JsonRoute, dumps, encode_json
+from vfgym.clients.http.json_http import JsonRoute, _client_timeout, dumps, encode_json
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ModelError
 
@@ -55,7 +55,38 @@ async def test_headers(server: CannedServer, connections: Connections, monkeypat
     assert (first["X-A"], first["X-B"], first.getall("Authorization")) == ("1", "2", ["Bearer other"])  # type: ignore[attr-defined]
     assert (second["X-B"], second["Authorization"]) == ("1", "Bearer k")
     assert (second["OpenAI-Organization"], "OpenAI-Project" in second) == ("org", False)
-    assert second["Content-Type"] == "application/json"
+    assert (second["Content-Type"], second["Accept"]) == ("application/json", "application/json")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project")
+    monkeypatch.delenv("OPENAI_ORG_ID")
+    await JsonRoute(connections, "x").post(b"{}")
+    assert (server.headers[2]["OpenAI-Project"], "OpenAI-Organization" in server.headers[2]) == ("project", False)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_body_may_be_as_large_as_is_said_and_no_larger(server: CannedServer, status: int) -> None:
+    connections = Connections(ClientConfig(api_base_url=server.url, api_key="k", max_body_mb=1000 / 2**20, max_retries=3))
+    text = json.dumps("x" * 998)
+    server.answers = [Canned(text), Canned(text[:-1] + 'y"', status), Canned(text)]
+    route = JsonRoute(connections, "x")
+    assert await route.post(b"{}") == "x" * 998
+    with pytest.raises(ModelError) as caught:
+        await route.post(b"{}")
+    assert str(caught.value) == (
+        f"the body of the provider's answer (HTTP status {status}) has more than 0.000953674 MB, uncompressed:"
+        " max_body_mb of the ClientConfig says how much it may have"
+    )
+    assert await route.post(b"{}") == "x" * 998
+    assert (len(server.bodies), connections.pool()._running) == (3, 0)
+    await connections.close()
+
+
+async def test_the_time_to_connect_is_the_attempts_own_or_the_configurations(connections: Connections) -> None:
+    connections.config = connections.config.model_copy(update={"timeout": 50.0, "connect_timeout": 3.0})
+    pool = connections.pool()
+    assert (pool.session.timeout.total, pool.session.timeout.sock_connect) == (50, 3)
+    for given, total, connect in ((7, 7, 3), (0.5, 0.5, 3), (httpx2.Timeout(60, read=8, connect=2), 8, 2), (httpx2.Timeout(9), 9, 9)):
+        made = _client_timeout(pool, given)
+        assert (made.total, made.sock_connect) == (total, connect)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ import pytest
 from tests.clients.canned_server import CUT, Canned, canned_server
 from tests.clients.every_client import GIVEN, KINDS, client_of
 from vfgym.aio.deadlines import Before
-from vfgym.clients.http.retries import pause_before_retry, should_retry
+from vfgym.clients.http.retries import describe_refusal_to_wait, pause_before_retry, repeats, should_retry, too_long_a_pause
+from vfgym.clients.pacing import Pace
+from vfgym.context import given
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
 
@@ -87,6 +89,38 @@ def test_when_a_request_is_repeated() -> None:
     for too_long in ("1e999", formatdate(time.time() + DAYS_49, usegmt=True)):
         assert not should_retry(429, {"retry-after": too_long})
     assert should_retry(429, {"retry-after": "120"})
+
+    for status, said, again in ((400, "true", True), (500, "false", False), (400, "maybe", False), (500, "TRUE", True)):
+        assert should_retry(status, {"x-should-retry": said}) is again
+    assert not should_retry(500, {"x-should-retry": "true", "retry-after": "121"})
+
+
+@pytest.mark.parametrize(
+    ("retries", "max_retries", "status", "again"),
+    [(0, 0, 429, False), (0, 1, 429, True), (1, 1, 429, False), (0, 1, None, True), (1, 1, None, False), (0, 1, 400, False)],
+)
+async def test_as_often_as_may_be(retries: int, max_retries: int, status: int | None, again: bool) -> None:
+    assert await repeats(retries, max_retries, status, {"retry-after-ms": "0.01"}) is again
+
+
+@pytest.mark.parametrize(("status", "refusals"), [(429, 1), (529, 1), (503, 0), (408, 0), (None, 0)])
+async def test_others_are_held_back_where_the_provider_has_too_many_requests(status: int | None, refusals: int) -> None:
+    pace = Pace()
+    await pace.enter()
+    with given(pace=pace):
+        assert await repeats(0, 1, status, {"retry-after-ms": "1"})
+    assert (pace.num_refusals, pace._running) == (refusals, 1)
+
+
+@pytest.mark.parametrize(("deadline", "left"), [(-5.0, "0"), (50.0, "50")])
+async def test_whoever_waits_knows_how_long_there_is(deadline: float, left: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vfgym.clients.http.retries.time.monotonic", lambda: 1000.0)
+    with given(deadline=1000.0 + deadline):
+        assert too_long_a_pause({"retry-after": "100"}) == f"it asked to wait 100 s, and the rollout's deadline is in {left} s"
+        assert too_long_a_pause({}) is None
+        assert not await repeats(0, 1, 429, {"retry-after": "100"})
+    assert too_long_a_pause({"retry-after": "100"}) is None
+    assert describe_refusal_to_wait(ValueError()) is None
 
 
 def test_how_long_a_pause_is() -> None:

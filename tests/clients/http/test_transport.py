@@ -6,6 +6,7 @@ Retries hold for both ways to the server, without the SDK and through it; connec
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from yarl import URL
 from tests.clients.canned_server import COMPLETION, CUT, HANG, Canned, CannedServer
 from tests.clients.every_client import ThroughTheSDK
 from vfgym.clients import Client, ClientConfig
-from vfgym.clients.http.transport import _only_to
+from vfgym.clients.http.transport import Connections, _only_to, proxy_of
 from vfgym.clients.providers.openai_chat_completions import OpenAIChatCompletionsClient
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
@@ -286,6 +287,41 @@ async def test_a_proxy_of_the_environment(server: CannedServer, monkeypatch: pyt
     assert (await client.get_response(HELLO, "m")).message.content == "Oslo."
     assert server.headers[0]["Host"] == "models.invalid"
     await client.close()
+
+
+@pytest.mark.parametrize(
+    ("variables", "url", "proxy"),
+    [
+        ({}, "http://a/v1", None),
+        ({"http_proxy": "http://p:1"}, "http://a/v1", "http://p:1"),
+        ({"http_proxy": "http://p:1"}, "https://a/v1", None),
+        ({"https_proxy": "http://s:2", "http_proxy": "http://p:1"}, "https://a/v1", "http://s:2"),
+        ({"all_proxy": "http://all:3", "http_proxy": "http://p:1"}, "http://a/v1", "http://p:1"),
+        ({"all_proxy": "http://all:3"}, "https://a/v1", "http://all:3"),
+        ({"http_proxy": "http://p:1", "no_proxy": "b,a"}, "http://a:8000/v1", None),
+        ({"http_proxy": "http://p:1", "no_proxy": "b"}, "http://a:8000/v1", "http://p:1"),
+    ],
+)
+def test_which_proxy_the_environment_names(variables: dict[str, str], url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of(url) == proxy
+
+
+async def test_a_copy_opens_connections_of_its_own(server: CannedServer) -> None:
+    connections = Connections(ClientConfig(api_base_url=server.url, api_key="k"))
+    pool = connections.pool()
+    assert connections.pool() is pool
+    copied = copy.copy(connections)
+    assert copied.config == connections.config
+    await copied.close()
+    assert not pool.session.closed
+    assert connections.pool() is pool
+    await connections.close()
+    assert pool.session.closed
 
 
 @pytest.mark.parametrize(
