@@ -58,18 +58,18 @@ def test_only_what_says_that_there_are_too_many_is_a_refusal(status: int | None,
 
 
 def test_a_later_refusal_halves_it_again_but_none_while_the_provider_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now))
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: clock.now))
     pace = Pace(32)
     pace._running = 40
-    for now, seconds, allowed, held in (
+    for clock.now, seconds, allowed, held in (
         *((100.0, 0.0, 16, 100.0), (100.9, 0.0, 16, 100.9), (101.0, 5.0, 8, 106.0)),
         *((105.9, 0.0, 8, 106.0), (106.0, 0.0, 4, 106.0)),
     ):
         pace._note_refusal(seconds)
         assert (pace.allowed, pace._held_until) == (allowed, held), "a later refusal that asks for no time does not shorten the wait"
     pace._running = 3
-    now = 200.0
+    clock.now = 200.0
     pace._note_refusal(0.0)
     assert pace.allowed == 1.5, "half of those that were under way"
 

@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
+import anthropic
+import openai
 import pytest
 
+from vfgym.errors import ConfigurationError
 from vfgym.interception import Endpoint, Request, check_api, open_endpoint
+from vfgym.interception.endpoint import PROGRAM_VARIABLES
 from vfgym.messages import AssistantMessage, Response, ResponseMessage, ResponseTokens
 from vfgym.output.redaction import Secret
 
@@ -109,8 +113,71 @@ async def test_a_system_exit_ends_the_request_alone() -> None:
     await endpoint.close()
 
 
+@pytest.mark.parametrize(
+    ("api", "names"),
+    [
+        ("chat_completions", ["chat", "openai_chat_completions"]),
+        ("completions", ["openai_completions"]),
+        ("responses", ["openai_responses"]),
+        ("messages", ["anthropic_messages"]),
+    ],
+)
+async def test_each_name_of_an_api_says_how_its_programs_reach_the_endpoint(api: str, names: list[str], endpoint: Endpoint) -> None:
+    for name in (api, *names):
+        assert check_api(name) == api
+        for port in (None, 8000):
+            root = f"http://127.0.0.1:{endpoint._server.port if port is None else port}/{endpoint.key}"
+            url = {"base_url": root} if api == "messages" else {"base_url": f"{root}/v1", "api_base": f"{root}/v1"}
+            assert endpoint.config(name, "m", port) == {"model": "m", "api_key": endpoint.key, "api_client_type": names[-1], **url}
+
+
+async def test_the_variables_by_which_a_program_finds_its_model(endpoint: Endpoint) -> None:
+    root = f"http://127.0.0.1:8000/{endpoint.key}"
+    variables = endpoint.variables("m", 8000)
+    assert variables == {
+        "OPENAI_BASE_URL": f"{root}/v1",
+        "OPENAI_API_KEY": endpoint.key,
+        "OPENAI_MODEL": "m",
+        "ANTHROPIC_BASE_URL": root,
+        "ANTHROPIC_API_KEY": endpoint.key,
+        **dict.fromkeys(("OPENAI_TIMEOUT", "OPENAI_REQUEST_TIMEOUT", "HTTPX_TIMEOUT"), "3600"),
+    }
+    assert variables.keys() == PROGRAM_VARIABLES
+    assert endpoint.variables("m")["ANTHROPIC_BASE_URL"] == f"http://127.0.0.1:{endpoint._server.port}/{endpoint.key}"
+
+
+async def test_clients_of_sdks_are_of_its_api_and_closed_with_it(answers: Answers) -> None:
+    endpoint = await open_endpoint(answers)
+    kinds: dict[tuple[str, bool], Any] = {
+        ("chat", False): openai.AsyncOpenAI,
+        ("responses", True): openai.OpenAI,
+        ("messages", False): anthropic.AsyncAnthropic,
+        ("anthropic_messages", True): anthropic.Anthropic,
+    }
+    clients = [endpoint.sdk_client(api, sync=sync) for api, sync in kinds]
+    assert [type(client) for client in clients] == list(kinds.values())
+    assert {(client.api_key, client.max_retries, client.timeout) for client in clients} == {(endpoint.key, 0, 24 * 3600.0)}
+    assert [str(client.base_url).rstrip("/") for client in clients] == [endpoint.config(api, "")["base_url"] for api, _ in kinds]
+    await endpoint.close()
+    assert [client.is_closed() for client in clients] == [True] * 4
+    await endpoint.close()
+
+
+async def test_tools_are_not_called_where_there_are_none(endpoint: Endpoint) -> None:
+    url = f"{endpoint.config('messages', 'm')['base_url']}/tools/any"
+    async with aiohttp.ClientSession() as session, session.post(url, json={}) as response:
+        assert (response.status, await response.json()) == (200, {"error": "the tools of this rollout are not called over HTTP"})
+
+
+def test_an_api_that_an_endpoint_does_not_speak() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check_api("renderer")
+    assert str(caught.value) == (
+        "the endpoint of a rollout does not speak 'renderer': use one of chat_completions, completions, responses, messages"
+    )
+
+
 def test_an_api_that_there_is_not_is_named_with_the_nearest() -> None:
-    assert check_api("anthropic_messages") == "messages"
     with pytest.raises(ValueError, match="Did you mean `responses`"):
         check_api("response")
 

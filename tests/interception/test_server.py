@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import aiohttp
@@ -11,6 +12,7 @@ import pytest
 
 from vfgym.errors import ModelError, OverlongPromptError
 from vfgym.interception import Request, open_endpoint
+from vfgym.messages import AssistantMessage, Response
 
 ASKED = {"model": "any", "messages": [{"role": "user", "content": "go"}]}
 
@@ -47,6 +49,39 @@ async def test_a_request_that_is_none(method: str, path: str, status: int, kind:
     told, error, again = await asked(path, method)
     assert (told, error["type"], error["code"], error["param"], again) == (status, kind, None, None, "false")
     assert says in error["message"]
+
+
+async def test_fields_that_are_set_aside_are_named_and_each_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def answer(request: Request) -> Response:
+        return Response("r", 0, "m", None, AssistantMessage("yes"))
+
+    endpoint = await open_endpoint(answer)
+    url = f"{endpoint.config('chat', 'm')['base_url']}/chat/completions"
+    named = []
+    with caplog.at_level(logging.WARNING, "vfgym"):
+        for fields in ({}, {"extra_body": {}}, {"\té": 1, "x" * 60: 1}, {"extra_body": {}}, {f"field{n:02}": 1 for n in range(30)}):
+            message = {"role": "user", "content": "go", **fields}
+            async with aiohttp.ClientSession() as session, session.post(url, json={**ASKED, "messages": [message]}) as response:
+                assert response.status == 200
+                named.append(response.headers.get("X-Vfgym-Set-Aside"))
+    await endpoint.close()
+    assert named == [None, "extra_body", f"??, {'x' * 50}", "extra_body", ", ".join(f"field{n:02}" for n in range(20))]
+    said = "a program's request has {}, which only its rollout may say: it is not passed on"
+    logged = [record.getMessage() for record in caplog.records if record.name == "vfgym.interception.server"]
+    assert logged == [said.format(", ".join(map(repr, each.split(", ")))) for each in (named[1], named[2], named[4]) if each]
+
+
+async def test_the_version_may_be_left_out_of_the_path() -> None:
+    async def answer(request: Request) -> Response:
+        return Response("r", 0, "m", None, AssistantMessage("yes"))
+
+    endpoint = await open_endpoint(answer)
+    base = endpoint.config("chat", "m")["base_url"]
+    async with aiohttp.ClientSession() as session:
+        for url in (f"{base}/chat/completions", f"{base.removesuffix('/v1')}/chat/completions"):
+            async with session.post(url, json=ASKED) as response:
+                assert (await response.json())["choices"][0]["message"]["content"] == "yes"
+    await endpoint.close()
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -55,6 +55,9 @@ def test_system_messages_are_joined_by_a_blank_line_and_keep_their_marks():
     part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral"}}
     body = sent_for(SystemMessage([part]), UserMessage("hi"))
     assert body["system"] == [part]
+    body = sent_for(SystemMessage("First."), UserMessage("hi"), SystemMessage([part, text(" "), text("Last.")]))
+    assert body == {"messages": [{"role": "user", "content": "hi"}], "system": [text("First."), part, text("Last.")]}
+    assert sent_for(SystemMessage(" "), UserMessage("hi")) == {"messages": [{"role": "user", "content": "hi"}]}
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -103,6 +106,8 @@ def test_blocks_of_the_api_itself_pass():
         ({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}, "no audio"),
         ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "https://"),
         ({"type": "image_url", "image_url": {}}, "https://"),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64"}}, "must begin with https://.*got 'data:image/png;base64'"),
+        ({"type": "image_url", "image_url": {"url": "ftp://example.com/a.png"}}, "https://"),
         ({"type": "image_url", "image_url": {"url": "data:text/plain,hi"}}, "data:image/png"),
     ],
 )
@@ -143,7 +148,7 @@ def test_answers_and_tool_calls():
     ]
 
 
-@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"text"', "null", '{"a": NaN}'])
+@pytest.mark.parametrize("arguments", ['{"a": ', "[1]", '"text"', "null", '{"a": NaN}', '{"a": -Infinity}', " "])
 def test_arguments_that_are_no_json_object_are_sent_as_text(arguments):
     body = sent_for(UserMessage("hi"), AssistantMessage(tool_calls=[ToolCall("c1", "add", arguments)]), ToolMessage("?", tool_call_id="c1"))
     assert body["messages"][1]["content"] == [use("add", "c1", _raw=arguments)]
@@ -162,6 +167,16 @@ def test_an_error_is_said_only_where_the_message_says_it():
     call = AssistantMessage(tool_calls=[ToolCall("c1", "add", "{}")])
     body = sent_for(UserMessage("hi"), call, ToolMessage("boom", tool_call_id="c1", is_error=True))
     assert body["messages"][2]["content"][0]["is_error"] is True
+    for more, said in (({"is_error": False}, {"is_error": False}), ({}, {}), ({"is_error": None}, {}), ({"is_error": "yes"}, {})):
+        body = sent_for(UserMessage("hi"), call, ToolMessage("fine", tool_call_id="c1", **more))
+        assert body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": "fine", **said}]
+
+
+def test_text_that_is_not_visible_is_left_out_of_parts():
+    image = {"type": "image_url", "image_url": {"url": "http://example.com/a.png"}}
+    block = {"type": "image", "source": {"type": "url", "url": "http://example.com/a.png"}}
+    body = sent_for(UserMessage([text(" \n"), image, text("")]), AssistantMessage([text("")]), UserMessage([text("a")]), UserMessage("b"))
+    assert body["messages"] == [{"role": "user", "content": [block, text("a"), text("b")]}]
 
 
 def test_what_one_speaker_says_in_a_row_is_one_turn_and_nothing_is_left_out():
@@ -174,6 +189,8 @@ def test_what_one_speaker_says_in_a_row_is_one_turn_and_nothing_is_left_out():
 def test_foreign_thinking_is_not_sent():
     foreign = AssistantMessage("A.", reasoning_content="hm", thinking_blocks=[{"type": "thinking", "thinking": "hm"}], name="x")
     assert (sent_for(UserMessage("hi"), foreign, UserMessage("?")))["messages"][1] == {"role": "assistant", "content": "A."}
+    mixed = AssistantMessage("A.", thinking_blocks=[{**THINKING, "signature": ""}, REDACTED, THINKING])
+    assert sent_for(UserMessage("hi"), mixed)["messages"][1]["content"] == [REDACTED, THINKING, text("A.")]
 
 
 def test_only_new_messages_are_converted():
@@ -225,6 +242,10 @@ def test_a_tool(tool, native):
                 "thinking_blocks": [THINKING, REDACTED, {**THINKING, "thinking": "So."}],
                 "reasoning_content": "Let me see. So.",
             },
+        ),
+        (
+            [{**THINKING, "thinking": ""}, text("4")],
+            {"content": "4", "thinking_blocks": [{**THINKING, "thinking": ""}], "reasoning_content": None},
         ),
         ([REDACTED], {"content": "", "thinking_blocks": [REDACTED], "reasoning_content": None}),
         (

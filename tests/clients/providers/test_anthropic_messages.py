@@ -15,7 +15,7 @@ import pytest
 
 from tests.clients.canned_server import CannedServer, canned_server
 from vfgym.clients import ClientConfig
-from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient
+from vfgym.clients.providers.anthropic_messages import DEFAULT_MAX_TOKENS, AnthropicMessagesClient, _has_to_be_kept, _usage
 from vfgym.errors import ConfigurationError, EmptyModelResponseError, InvalidModelResponseError, ModelError, OverlongPromptError
 from vfgym.messages import MESSAGE_TYPES, Message, Response, SystemMessage, ToolMessage, Usage, UserMessage, as_message
 from vfgym.messages.responses import for_conversation
@@ -106,6 +106,12 @@ class TestTools:
             ({"tool_choice": "none"}, {"type": "none"}),
             ({"tool_choice": "none", "parallel_tool_calls": False}, {"type": "none"}),
             ({"tool_choice": {"type": "function", "function": {"name": "add"}}}, {"type": "tool", "name": "add"}),
+            ({"tool_choice": {"type": "function", "name": "add"}}, {"type": "tool", "name": "add"}),
+            (
+                {"tool_choice": {"type": "tool", "name": "add"}, "parallel_tool_calls": False},
+                {"type": "tool", "name": "add", "disable_parallel_tool_use": True},
+            ),
+            ({"tool_choice": {"type": "none"}, "parallel_tool_calls": False}, {"type": "none"}),
             ({"tool_choice": {"type": "tool", "name": "add"}}, {"type": "tool", "name": "add"}),
             ({"tool_choice": "required", "parallel_tool_calls": False}, {"type": "any", "disable_parallel_tool_use": True}),
             ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}),
@@ -190,6 +196,57 @@ class TestAnswers:
         assert (await answer_of(text("a"), usage={**usage, "output_tokens_details": {"thinking_tokens": 3}})).usage == Usage(
             1110, 3, 7, 1117
         )
+
+    @pytest.mark.parametrize(
+        ("usage", "read"),
+        [
+            ({"input_tokens": 0, "output_tokens": 0}, Usage(0, 0, 0, 0)),
+            ({"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": None}, Usage(5, 0, 2, 7)),
+            ({"input_tokens": 0, "output_tokens": 2, "cache_read_input_tokens": 5}, Usage(5, 0, 2, 7)),
+            ({"input_tokens": 5, "output_tokens": 2, "output_tokens_details": {"thinking_tokens": None}}, Usage(5, 0, 2, 7)),
+            ({"input_tokens": None, "output_tokens": 2}, None),
+            ({"input_tokens": 5}, None),
+            (None, None),
+            *(
+                ({"input_tokens": 5, "output_tokens": 2, field: -1}, field)
+                for field in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+            ),
+            ({"input_tokens": 5, "output_tokens": 2, "output_tokens_details": {"thinking_tokens": -1}}, "thinking_tokens"),
+        ],
+    )
+    def test_usage_that_is_not_told_whole_or_can_not_be(self, usage, read):
+        told: list[Any] = []
+        is_wrong = isinstance(read, str)
+        assert _usage(usage, lambda *what: told.append(what)) == (None if is_wrong else read)
+        assert told == ([(read, -1)] if is_wrong else [])
+
+    @pytest.mark.parametrize(
+        ("blocks", "is_kept"),
+        [
+            ([], False),
+            ([REDACTED, THINKING, text("a"), use(), use("add", "toolu_2")], False),
+            ([use()], False),
+            ([text("a"), text("b")], True),
+            ([text("a"), THINKING], True),
+            ([use(), text("a")], True),
+            ([use(), REDACTED], True),
+            ([text("a"), {"type": "brand_new"}], True),
+            ([{**text("a"), "citations": [{"cited_text": "a"}]}], True),
+            ([use(), {**use(), "caller": {"type": "direct"}}], False),
+            ([use(), {**use(), "caller": {"type": "code_execution", "tool_id": "x"}}], True),
+            ([{**use(), "caller": {"type": "direct"}, "brand_new": 1}], True),
+        ],
+    )
+    def test_what_a_messages_own_fields_can_not_say_again_is_kept(self, blocks, is_kept):
+        assert _has_to_be_kept(blocks) is is_kept
+
+    async def test_only_a_refusal_without_blocks_says_the_explanation(self):
+        details = {"type": "refusal", "category": None, "explanation": "I may not."}
+        response = await answer_of(text("No."), stop_reason="refusal", stop_details=details)
+        assert response.message.content == "No."
+        for reason, more in (("end_turn", details), ("refusal", {**details, "explanation": None})):
+            with pytest.raises(EmptyModelResponseError):
+                await answer_of(stop_reason=reason, stop_details=more)
 
     async def test_a_refusal_says_why(self):
         details = {"type": "refusal", "category": "bio", "explanation": "I may not."}
