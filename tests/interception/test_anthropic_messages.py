@@ -28,6 +28,15 @@ def parsed(content: Any, role: str = "user", **more: Any) -> Any:
         ([TEXT, {"type": "tool_result", "tool_use_id": "c1", "content": [TEXT]}], [("tool", "a"), ("user", "a")]),
         (
             [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "x"},
+                TEXT,
+                {"type": "tool_result", "tool_use_id": "c2", "content": [TEXT, {"type": "text", "text": "b"}]},
+                {"type": "text", "text": "b"},
+            ],
+            [("tool", "x"), ("tool", [TEXT, {"type": "text", "text": "b"}]), ("user", [TEXT, {"type": "text", "text": "b"}])],
+        ),
+        (
+            [
                 {"type": "image", "source": {"type": "url", "url": "https://a"}},
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}},
             ],
@@ -64,6 +73,7 @@ def test_what_the_assistant_said() -> None:
         ({"stop_sequences": [], "tool_choice": None}, {}),
         ({"tool_choice": {"type": "any"}}, {"tool_choice": "required"}),
         ({"tool_choice": {"type": "none"}}, {"tool_choice": "none"}),
+        ({"tool_choice": {"type": "any", "disable_parallel_tool_use": False}}, {"tool_choice": "required"}),
         ({"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}, {"tool_choice": "auto", "parallel_tool_calls": False}),
         ({"tool_choice": {"type": "tool", "name": "add"}}, {"tool_choice": {"type": "function", "function": {"name": "add"}}}),
         ({"thinking": {"type": "enabled", "budget_tokens": 5}}, {"thinking": {"type": "enabled", "budget_tokens": 5}}),
@@ -104,7 +114,14 @@ def test_blocks_that_are_not_understood(content: Any, role: str) -> None:
         (AssistantMessage(None, tool_calls=[ToolCall("c1", "add", "")]), [{**USE, "input": {}}], "tool_use"),
         (AssistantMessage(None, tool_calls=[ToolCall("c1", "add", "{")]), [{**USE, "input": {"arguments": "{"}}], "tool_use"),
         (AssistantMessage(None, tool_calls=[ToolCall("c1", "add", "[1]")]), [{**USE, "input": {"arguments": [1]}}], "tool_use"),
+        (
+            AssistantMessage("a", tool_calls=[ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "stop", "null")]),
+            [TEXT, USE, {"type": "tool_use", "id": "c2", "name": "stop", "input": {"arguments": None}}],
+            "tool_use",
+        ),
         (ResponseMessage("a", finish_reason="length", is_truncated=True), [TEXT], "max_tokens"),
+        (ResponseMessage("a", finish_reason="content_filter", is_truncated=False), [TEXT], "end_turn"),
+        (ResponseMessage("a", tool_calls=[ToolCall("c1", "add", '{"a": 1}')], finish_reason="stop"), [TEXT, USE], "end_turn"),
     ],
 )
 def test_answers(message: Any, blocks: list[Any], reason: str) -> None:

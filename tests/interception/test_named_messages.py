@@ -54,6 +54,13 @@ def test_names_that_do_not_pass_are_told_sorted_and_once_and_nulls_not_at_all() 
     passed, aside = NamedMessages().named(messages)
     assert aside == ("a", "b", "cache_control", "zoom")
     assert passed[0]["content"] == [IMAGE, {"type": "image_url", "image_url": {"url": "data:a"}}]
+    both = [*THINKING, {"type": "redacted_thinking", "data": "x", "thinking": "hm", "mark": 1}]
+    [passed], aside = NamedMessages().named([AssistantMessage("a", thinking_blocks=both, name=None)])
+    assert (passed["thinking_blocks"], aside) == ([*THINKING, THINKING[1]], ("mark", "thinking"))
+    parts = [{"type": "image_url", "image_url": {"url": "http://a"}}, {"type": "text", "text": "a", "mark": 1}]
+    [passed], aside = NamedMessages().named([UserMessage(parts)])
+    assert (passed["content"], aside) == ([parts[0], {"type": "text", "text": "a"}], ("mark",))
+    assert parts[1]["mark"] == 1
     named = NamedMessages()
     named.note(ResponseMessage("a", finish_reason="stop", is_truncated=True))
     assert named.named([AssistantMessage("a", is_truncated=True)])[1] == ("is_truncated",)
@@ -71,6 +78,11 @@ def test_names_that_do_not_pass_are_told_sorted_and_once_and_nulls_not_at_all() 
         ({"type": "input_audio", "input_audio": {"data": None}}, "data of input_audio"),
         ({"type": "file", "file": {"file_id": "f1"}}, "account's"),
         ({"type": "file", "file": {"file_url": "/etc/passwd"}}, "must begin with"),
+        (
+            {"type": "file", "file": {"file_data": "x", "file_url": "ftp://a"}},
+            "the URL of file must begin with one of data:, http://, https://",
+        ),
+        ({"type": "file", "file": {}}, "account's"),
     ],
 )
 def test_content_that_does_not_pass(part: dict[str, Any], says: str) -> None:
@@ -82,6 +94,9 @@ def test_content_that_does_not_pass(part: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
+        *[({name: 7}, f"{name} of a message must be a text, got int") for name in ("name", "tool_call_id", "reasoning_content")],
+        ({"thinking_blocks": [THINKING[0], {"type": "redacted_thinking", "data": None}]}, "data of redacted_thinking must be a text"),
+        ({"tool_calls": [ToolCall("c", "add", "{}"), ToolCall("d", "add", '{"a": Infinity}')]}, "Infinity"),
         ({"thinking_blocks": ["hm"]}, "block of thinking"),
         ({"thinking_blocks": [{"type": "other"}]}, "block of thinking"),
         ({"thinking_blocks": [{"type": "thinking", "thinking": 7}]}, "thinking of thinking must be a text"),

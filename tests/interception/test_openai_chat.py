@@ -36,6 +36,9 @@ def test_earlier_forms_of_tools_are_refused(name: str) -> None:
 def test_a_text_request() -> None:
     request = TEXT.parse({"prompt": "", "max_tokens": 5, "stream": False})
     assert (request.messages, request.sampling_args, request.stream) == ([TextMessage("")], {"max_tokens": 5}, False)
+    request = TEXT.parse({"prompt": "a", "stream": 1, "stream_options": {"include_usage": True}, "account": "x"})
+    assert (request.messages, request.stream, request.stream_usage, request.set_aside) == ([TextMessage("a")], True, True, ("account",))
+    assert not TEXT.parse({"prompt": "a", "stream_options": {"include_usage": False}}).stream_usage
     for wrong in (["a"], [1], None):
         with pytest.raises(ValueError, match="one text"):
             TEXT.parse({"prompt": wrong})

@@ -114,6 +114,7 @@ def test_tools_are_flat() -> None:
         (AssistantMessage(None, tool_calls=[ToolCall("c1", "add", "{}")]), ["function_call"], "completed", None),
         (ResponseMessage("a", finish_reason="length", is_truncated=True), ["message"], "incomplete", {"reason": "max_output_tokens"}),
         (ResponseMessage("a", finish_reason="stop", is_truncated=False), ["message"], "completed", None),
+        (ResponseMessage("a", finish_reason="content_filter", is_truncated=False), ["message"], "incomplete", {"reason": "content_filter"}),
     ],
 )
 def test_answers(message: Any, kinds: list[str], status: str, why: Any) -> None:
@@ -124,3 +125,26 @@ def test_answers(message: Any, kinds: list[str], status: str, why: Any) -> None:
     assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (3, 5, 8)
     assert usage["output_tokens_details"] == {"reasoning_tokens": 2}
     assert RESPONSES.answer(Response("", 7, "m", None, message))["usage"] is None
+    assert RESPONSES.answer(Response("r1", 7, "m", Usage(3, 2, 5, 9), message))["usage"]["total_tokens"] == 9
+
+
+@pytest.mark.parametrize(("given", "name"), [("r1", "r1"), ("", "rollout")])
+def test_the_items_of_an_answer_have_ids_of_their_own(given: str, name: str) -> None:
+    calls = [ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "stop", "{}")]
+    message = ResponseMessage("a", reasoning_content="hm", tool_calls=calls, finish_reason="length", is_truncated=True)
+    answer = RESPONSES.answer(Response(given, 7, "m", None, message))
+    assert answer["id"] == name
+    assert answer["output"] == [
+        {"id": f"rs_{name}", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {
+            **{"id": f"msg_{name}", "type": "message", "role": "assistant", "status": "incomplete"},
+            "content": [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}],
+        },
+        *(
+            {
+                **{"id": f"fc_{name}_{number}", "type": "function_call", "status": "incomplete"},
+                **{"call_id": call.id, "name": call.name, "arguments": call.arguments},
+            }
+            for number, call in enumerate(calls)
+        ),
+    ]
