@@ -42,6 +42,7 @@ def everything(**others: Any) -> Any:
     [
         *[(one, 1), (in_order, (2, 1)), (with_defaults, (2, "default", 1)), (positional, (2, 1))],
         *[(positional_and_any, (2, {"a": 1, "c": 0, "func": 4})), (everything, GIVEN), (lambda: "nothing", "nothing"), (lambda c: c, 0)],
+        *[(lambda *rest, a: (rest, a), ((), 1)), (lambda a=7, /, d=8: (a, d), (1, 8)), (lambda d=7, b=8, /: (d, b), (7, 2))],
         *[(lambda d=7: d, 7), (functools.partial(in_order, 5), (5, 1)), (functools.partial(positional, 5), (5, 1))],
     ],
 )
@@ -50,7 +51,7 @@ def test_a_function_is_called_with_what_it_asks_for(func: Any, result: Any) -> N
 
 
 def test_what_is_missing_without_a_default_is_the_functions_own_error() -> None:
-    for func in (lambda d: d, lambda a, d: d):
+    for func in (lambda d: d, lambda a, d: d, lambda d, a, /: d):
         with pytest.raises(TypeError, match="'d'"):
             CallPlan(func)(GIVEN)
 
@@ -111,7 +112,7 @@ def test_names() -> None:
 
 
 async def test_what_is_async_and_what_must_be_awaited() -> None:
-    assert [is_async(func) for func in (coroutine, AsyncObject(), AsyncObject().__call__)] == [True] * 3
+    assert [is_async(func) for func in (coroutine, AsyncObject(), AsyncObject().__call__, functools.partial(coroutine))] == [True] * 4
     assert [is_async(func) for func in (one, Object(), AsyncObject)] == [False] * 3
     awaitable = coroutine()
     assert is_awaitable(awaitable)
@@ -145,8 +146,12 @@ def test_what_ended_a_rollout_is_an_exception() -> None:
     assert rollout_failure(error) is error
     failure = rollout_failure(exit_)
     assert (type(failure), failure.__cause__, str(failure)) == (RuntimeError, exit_, "SystemExit(3) was raised")
-    with pytest.raises(KeyboardInterrupt):
-        rollout_failure(KeyboardInterrupt())
+    cancelled = asyncio.CancelledError("elsewhere")
+    assert rollout_failure(cancelled).__cause__ is cancelled
+    interrupted = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        rollout_failure(interrupted)
+    assert raised.value is interrupted
 
 
 @pytest.mark.parametrize("ready", [Ready(5), Ready(), ReadyList([1, 2]), ReadyList()])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import collections
 import copy
+import copyreg
 import random
 import sys
 import threading
+import weakref
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -155,7 +157,8 @@ def test_what_an_object_is_made_of_is_copied() -> None:
 
 def test_classes_and_what_has_a_name_are_their_own_copies() -> None:
     made = Meta("made", (), {})
-    for value in (made, Meta, Plain, SINGLETON, len, range(3), property(len)):
+    code = everything.__code__
+    for value in (made, Meta, Plain, SINGLETON, len, range(3), property(len), everything, code, weakref.ref(made), NotImplemented):
         assert deep_copy([value], new_memo())[0] is value
 
 
@@ -181,6 +184,37 @@ def test_what_is_made_on_the_way_is_kept_alive_while_a_copy_is_made() -> None:
     assert sum(isinstance(each, tuple) and each[0] is list for each in memo[id(memo)]) == 50
 
 
+def test_keys_are_copied_like_what_they_stand_for() -> None:
+    for kind in (dict, collections.OrderedDict):
+        key = Own()
+        ((made, item),) = deep_copy(kind({key: [key]}), new_memo()).items()
+        assert (made.copies, item) == (1, [made])
+
+
+def test_how_a_class_is_copied_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Registered:
+        pass
+
+    monkeypatch.setitem(copyreg.dispatch_table, Registered, lambda value: (Plain, (value.items,)))
+    value = Registered()
+    value.items = [1]  # type: ignore[attr-defined]
+    made: Any = deep_copy(value, new_memo())
+    assert made == copy.deepcopy(value) == Plain([1])
+    assert made.items is not value.items  # type: ignore[attr-defined]
+
+
+def test_what_pygame_draws_with_is_shared() -> None:
+    """Only that: the name of another package may begin alike."""
+
+    def refuse(self: Any, protocol: int) -> Any:
+        raise TypeError("cannot be pickled")
+
+    window, other = (type("Window", (), {"__module__": name, "__reduce_ex__": refuse})() for name in ("pygame.display", "pygamer"))
+    assert deep_copy({"window": window}, new_memo())["window"] is window
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        deep_copy([other], new_memo())
+
+
 def test_a_method_is_that_of_the_copy() -> None:
     plain = Plain([1])
     made, count = deep_copy((plain, plain.count), new_memo())
@@ -195,13 +229,23 @@ def test_what_holds_itself_is_copied_once() -> None:
     made = deep_copy(pair, new_memo())
     assert made[0][0] is made
     assert made[0] is not ring
+    table: dict[str, Any] = {}
+    plain = Plain([table])
+    slotted = Slotted()
+    slotted.items = [plain, slotted]
+    table.update(table=table, plain=plain, slotted=slotted)
+    copied = deep_copy(table, new_memo())
+    assert copied["table"] is copied["plain"].items[0] is copied is not table
+    assert copied["slotted"].items == [copied["plain"], copied["slotted"]]
+    assert copied["slotted"] is not slotted
 
 
 def test_what_is_shared_is_left_as_it_is() -> None:
-    shared = Plain([1])
-    made = deep_copy({"a": shared, "b": [shared.count]}, new_memo([shared]))
+    shared, items = Plain([1]), [2]
+    made = deep_copy({"a": shared, "b": [shared.count], "c": Plain(items)}, new_memo(each for each in (shared, items)))
     assert made["a"] is shared
     assert made["b"][0].__self__ is shared
+    assert made["c"].items is items
 
 
 @pytest.mark.parametrize("value", [threading.Lock(), (number for number in ()), sys.stderr, memoryview(b"")], ids=type)
@@ -224,6 +268,25 @@ def test_generators_go_on_alike_and_apart(bits: Any) -> None:
     assert made.bit_generator is not original.bit_generator
     assert [*made.random(3), made.spawn(1)[0].random()] == [*original.random(3), original.spawn(1)[0].random()]
     assert (legacy.random_sample(), python.random()) == (np.random.RandomState(3).random_sample(), random.Random(3).random())
+
+
+def test_generators_of_one_seed_sequence_keep_sharing_it() -> None:
+    """So what one of them spawns is not spawned by the other again."""
+    sequence = np.random.SeedSequence(7)
+    first, second = deep_copy([np.random.Generator(np.random.PCG64(sequence)) for _ in range(2)], new_memo())
+    assert first.bit_generator.seed_seq is second.bit_generator.seed_seq is not sequence
+    first.spawn(1)
+    assert (second.bit_generator.seed_seq.n_children_spawned, sequence.n_children_spawned) == (1, 0)
+
+
+def test_pythons_random_numbers_go_on_where_they_were() -> None:
+    """Also in the middle of a pair of normal numbers."""
+    original = random.Random(3)
+    original.gauss()
+    made, again = deep_copy([original, original], new_memo())
+    assert made is again
+    assert made is not original
+    assert [made.gauss(), made.random()] == [original.gauss(), original.random()]
 
 
 def test_types_of_numbers_are_their_own_copies_unless_their_fields_can_be_renamed() -> None:

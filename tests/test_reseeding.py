@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils import seeding
 
 from vfgym.copying import deep_copy, new_memo
-from vfgym.reseeding import OwnDice, SeededNumbers, reseed
+from vfgym.reseeding import OwnDice, SeededNumbers, find_generators, reseed
 
 
 class Dice:
@@ -40,11 +40,15 @@ class Promised(OwnDice):
         return random.Random(self.seed).random()
 
 
+class Classy:
+    generator = random.Random(1)
+
+
 def holders(seed: int) -> list[Any]:
     """Return things that draw random numbers, each in another way and place."""
     numpy, python, legacy = np.random.default_rng(seed), random.Random(seed), np.random.RandomState(seed)
     return [
-        numpy.random,
+        [numpy.bit_generator],
         Dice(python).roll,
         {"deep": [(1, {"er": collections.deque([Dice(legacy)])})]},
         functools.partial(Dice.roll, Dice(np.random.Generator(np.random.MT19937(seed)))),
@@ -53,21 +57,31 @@ def holders(seed: int) -> list[Any]:
 
 
 def drawn(held: list[Any]) -> list[float]:
-    numpy, python, deep, partial, promised = held
-    return [float(numpy()), python(), deep["deep"][0][1]["er"][0].roll(), partial(), promised.roll()]
+    (bits,), python, deep, partial, promised = held
+    return [float(np.random.Generator(bits).random()), python(), deep["deep"][0][1]["er"][0].roll(), partial(), promised.roll()]
 
 
 def test_every_generator_begins_anew_and_alike_under_one_seed() -> None:
-    held = [holders(1) for _ in range(3)]
-    held[0][0] = np.random.default_rng(1)
-    for each in held:
-        each[0] = Dice(np.random.default_rng(1)).roll
-    reseed(held[1], 5)
-    reseed(held[2], 5)
-    before, after, again = map(drawn, held)
+    held = [holders(1) for _ in range(5)]
+    for each, seed in zip(held[1:], (5, 5, 6, 0), strict=True):
+        reseed(each, seed)
+    before, after, again, *others = map(drawn, held)
     assert after == again
-    assert all(one != other for one, other in zip(before, after, strict=True))
-    assert len(set(after)) == len(after)
+    numbers = [*after, *others[0], *others[1]]
+    assert len({*numbers, *before}) == len(numbers) + len(set(before))
+
+
+def test_a_generator_that_is_met_twice_begins_anew_once() -> None:
+    """Also in things that hold themselves, and beside its own bit generator."""
+    numpy, python = np.random.default_rng(1), random.Random(1)
+    ring: list[Any] = [numpy, python, {"dice": Dice(python)}]
+    ring.append(ring)
+    found = find_generators([ring], ())
+    assert len(found) == 2
+    assert numpy in found
+    assert python in found
+    assert find_generators([[numpy], [[numpy.bit_generator]]], ()) == [numpy]
+    assert find_generators([ring, [Dice(numpy)]], {id(ring)}) == [numpy]
 
 
 def test_what_is_spawned_begins_anew_too() -> None:
@@ -77,10 +91,11 @@ def test_what_is_spawned_begins_anew_too() -> None:
 
 
 def test_the_numbers_of_the_process_and_what_is_shared_are_left_alone() -> None:
-    shared = np.random.default_rng(3)
+    shared, of_a_class = np.random.default_rng(3), Classy.generator.getstate()
     before = random.getstate(), np.random.get_state()[1].tolist(), shared.bit_generator.state  # type: ignore[index, union-attr]
-    reseed([random.random, random, np.random, test_what_is_spawned_begins_anew_too, {"a": Dice(shared)}], 5, {id(shared)})
+    reseed([random.random, random, np.random, test_what_is_spawned_begins_anew_too, {"a": Dice(shared)}, Classy], 5, {id(shared)})
     assert (random.getstate(), np.random.get_state()[1].tolist(), shared.bit_generator.state) == before  # type: ignore[index, union-attr]
+    assert Classy.generator.getstate() == of_a_class
 
 
 def test_a_players_numbers_begin_at_the_seed_whenever_they_are_asked_for() -> None:
@@ -110,6 +125,8 @@ def test_a_players_numbers_begin_anew_also_where_none_was_drawn(is_drawn_from_be
         assert numbers.seed == -1
     first, second = (numbers.generator.random() for numbers in made)
     assert first == second != np.random.default_rng(7).random()
+    made[0].reseed(0)
+    assert (made[0].seed, made[0].generator.random()) == (-1, np.random.default_rng(0).random())
     if is_drawn_from_before:
         assert held[0] is made[0].generator
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from itertools import takewhile
 from typing import Any, TypeGuard
 
 _NEVER_AWAITABLE = frozenset({type(None), bool, int, float, str, list, dict, tuple})
@@ -89,7 +90,7 @@ class CallPlan:
         except ValueError:
             raise TypeError(f"{self.name} has no signature that could be read: wrap it in a function") from None
         kinds = inspect.Parameter
-        self._positional = tuple(p.name for p in parameters if p.kind is kinds.POSITIONAL_ONLY)
+        self._positional = {p.name: p.default for p in parameters if p.kind is kinds.POSITIONAL_ONLY}
         self.names = tuple(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
         self.takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
         self._in_order = all(p.kind is kinds.POSITIONAL_OR_KEYWORD for p in parameters)  # then no call needs keywords
@@ -111,7 +112,8 @@ class CallPlan:
             else:
                 return self.func(*arguments)
         if self._positional or self.takes_any:
-            positional = [namespace[name] for name in self._positional if name in namespace]
+            given = [namespace.get(name, default) for name, default in self._positional.items()]
+            positional = takewhile(lambda value: value is not inspect.Parameter.empty, given)
             rest = namespace if self.takes_any else {name: namespace[name] for name in self.names if name in namespace}
             return self.func(*positional, **{name: value for name, value in rest.items() if name not in self._positional})
         return self.func(**{name: namespace[name] for name in self.names if name in namespace})

@@ -14,6 +14,7 @@ from aiohttp import web
 from vfgym.aio import bounded_http
 from vfgym.aio.bounded_http import BoundedServer, read_body
 from vfgym.aio.bounds import TooMuch
+from vfgym.interception.socket_files import make_socket_path, remove_socket
 
 ASK = b"POST / HTTP/1.1\r\nHost: a\r\nX-Owner: %s\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -37,6 +38,8 @@ class Served:
                 return web.Response(status=503)
             if request.path == "/hang":
                 await asyncio.Event().wait()
+            if request.path == "/fail":
+                raise ValueError("a mistake of ours")
             body = await read_body(request, 8, self.take)
         except TooMuch as error:
             return web.Response(status=error.status, text=str(error))
@@ -106,6 +109,8 @@ async def test_bodies_are_bounded(request_: bytes, status: int, says: bytes) -> 
     assert f"HTTP/1.1 {status} ".encode() in answer
     assert says in answer.partition(b"\r\n\r\n")[2]
     assert sum(served.sizes) <= 8
+    if status == 200:
+        assert sum(served.sizes) == len(says)
 
 
 async def test_who_waits_to_be_told_to_go_on_is() -> None:
@@ -173,6 +178,7 @@ async def test_whom_somebody_speaks_for_is_no_stranger_and_has_a_fair_share(monk
                 writer.write(ASK % b"ann")
                 assert b"200" in await reader.readuntil(b"hi")
         assert not served.server._strangers
+        assert not served.server._timers
         assert b"HTTP/1.1 503" in await served.said(ASK % b"ann")
         assert b"HTTP/1.1 200" in await served.said(ASK % b"bob")
         kept[0][1].close()
@@ -196,4 +202,77 @@ async def test_for_anyone_who_has_asked_is_no_stranger() -> None:
 async def test_what_is_no_http_is_answered_and_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as served:
         assert b"400" in await served.said(b"no http at all\r\n\r\n")
-    assert caplog.messages == []
+        assert caplog.messages == []
+        assert b"HTTP/1.1 500" in await served.said(head("Content-Length: 0").replace(b"POST /", b"POST /fail"))
+    assert [record.exc_info and repr(record.exc_info[1]) for record in caplog.records] == ["ValueError('a mistake of ours')"]
+
+
+async def test_what_takes_the_parts_of_a_body_may_refuse_it() -> None:
+    def refuse(size: int) -> None:
+        raise TooMuch(507, f"no room for {size}")
+
+    async with serving() as served:
+        served.take = refuse
+        answer = await served.said(head("Content-Length: 2") + b"hi")
+    assert answer.startswith(b"HTTP/1.1 507 ")
+    assert answer.endswith(b"no room for 2")
+
+
+async def test_connections_are_shared_out_among_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "most_connections", lambda: 4)
+    monkeypatch.setattr(bounded_http, "_LEAST_OF_ONE", 1)
+    async with serving() as served:
+        served.num_owners = 4
+        reader, writer = await served.connect()
+        writer.write(ASK % b"ann")
+        await reader.readuntil(b"hi")
+        assert b"HTTP/1.1 503" in await served.said(ASK % b"ann")
+        served.num_owners = 2
+        assert b"HTTP/1.1 200" in await served.said(ASK % b"ann")
+
+
+async def test_a_connection_belongs_to_whoever_asked_by_it_last() -> None:
+    async with serving() as served:
+        reader, writer = await served.connect()
+        for owner in (b"ann", b"bob"):
+            writer.write(ASK % owner)
+            await reader.readuntil(b"hi")
+        served.server.let_go("ann")
+        writer.write(ASK % b"bob")
+        await reader.readuntil(b"hi")
+        served.server.let_go("bob")
+        assert await is_cut(reader)
+        await until(lambda: served.server._num_open == 0)
+        assert (served.server._owned, served.server._owner_of) == ({}, {})
+
+
+async def test_where_all_connections_are_taken_the_one_that_comes_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "most_connections", lambda: 1)
+    async with serving() as served:
+        reader, writer = await served.connect()
+        writer.write(ASK % b"ann")
+        await reader.readuntil(b"hi")
+        assert await is_cut((await served.connect())[0])
+        writer.write(ASK % b"ann")
+        assert b"200" in await reader.readuntil(b"hi")
+
+
+async def test_who_comes_by_a_unix_socket_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest that has not asked goes where there is no room at all."""
+    monkeypatch.setattr(bounded_http, "_MOST_STRANGERS", 1)
+    monkeypatch.setattr(bounded_http, "most_connections", lambda: 2)
+    path = make_socket_path()
+    async with serving() as served:
+        listening = await asyncio.get_running_loop().create_unix_server(served.server, path)
+        connections = []
+        for count in range(3):
+            connections.append(await asyncio.open_unix_connection(path))
+            served.writers.append(connections[-1][1])
+            await until(lambda count=count: len(served.server._timers) == min(count + 1, 2))  # type: ignore[misc]
+        assert served.server._strangers == {}
+        assert await is_cut(connections[0][0])
+        for reader, writer in connections[1:]:
+            writer.write(ASK % b"ann")
+            assert b"200" in await reader.readuntil(b"hi")
+        listening.close()
+    remove_socket(path)

@@ -85,30 +85,56 @@ async def test_what_needs_no_waiting_is_there_at_once_and_can_be_awaited_too() -
     def double(value: int) -> Steps[int]:
         return 2 * (yield Ready(value))
 
-    assert double(4).value == 8
+    assert double(4).value == double(value=4).value == 8
     assert await double(4) == 8
+    assert double.__name__ == "double"
 
 
-async def failing_step(word: str, ended: list[str]) -> None:
-    ended.append(word)
-    raise ValueError(word)
+@pytest.mark.parametrize(
+    "errors",
+    [[ValueError("a"), KeyError("b"), None], [None, KeyError("b"), ValueError("a")], [asyncio.CancelledError(), None, KeyError("b")]],
+)
+async def test_steps_after_those_that_failed_are_run_too_and_what_the_first_raised_is_raised(errors: list[BaseException | None]) -> None:
+    ended: list[int] = []
+
+    def steps(index: int, error: BaseException | None) -> Steps[None]:
+        yield later(None)
+        ended.append(index)
+        if error is not None:
+            raise error
+
+    for error in (None, KeyboardInterrupt()):
+        ended.clear()
+        several = [*errors, None] if error is None else [error, *errors]
+        with pytest.raises(BaseException) as raised:  # noqa: PT011
+            await run_async(run_each(steps(*each) for each in enumerate(several)))
+        assert raised.value is next(each for each in several if each is not None)
+        assert ended == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("words", [["a", "b", "c"], ["c", "b", "a"]])
-def test_steps_after_those_that_failed_are_run_too_and_what_the_first_raised_is_raised(words: list[str]) -> None:
-    ended: list[str] = []
+def test_what_is_given_up_in_the_middle_runs_none_of_those_that_follow() -> None:
+    begun: list[str] = []
 
     def steps(word: str) -> Steps[None]:
-        yield failing_step(word, ended)
+        begun.append(word)
+        yield Ready()
 
-    with pytest.raises(ValueError, match=words[0]):
-        run_sync(run_each(steps(word) for word in words))
-    assert ended == words
+    for several in (
+        run_each(map(steps, "ab")),
+        run_handlers([(word, lambda word=word: begin(steps(word)) and later(word)) for word in "cd"]),
+    ):
+        awaitable = several.send(None)
+        several.close()
+        awaitable.close()  # type: ignore[attr-defined]
+    assert begun == ["a", "c"]
 
 
 async def test_gathering_lets_all_of_them_end_and_puts_errors_in_their_places() -> None:
     error = ValueError("x")
-    assert await Together([later(1), failing(error), later(3)]) == [1, error, 3]
+    *results, cancelled = await Together([later(1), failing(error), later(3), failing(asyncio.CancelledError())])
+    assert results == [1, error, 3]
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert await Together([]) == []
 
 
 def test_handlers_are_all_called_and_what_ends_the_run_is_raised_at_last(caplog: pytest.LogCaptureFixture) -> None:
@@ -132,7 +158,11 @@ def test_handlers_are_all_called_and_what_ends_the_run_is_raised_at_last(caplog:
         run_sync(run_handlers(handlers, 1, 2, errors=errors))
     assert called == [(name, (1, 2)) for name in failures]
     assert (list(errors), errors["a"], errors["b"]) == (["a", "b", "d"], failures["a"], failures["b"])
+    assert errors["d"].__cause__ is failures["d"]
     assert [record.args for record in caplog.records] == [("a",), ("b",), ("d",)]
+    called.clear()
+    run_sync(run_handlers([handler("f", ValueError("f"), False), handler("g", None, False)]))
+    assert called == [("f", ()), ("g", ())]
 
 
 async def test_all_of_them_run_together_and_the_first_that_raises_cancels_the_others() -> None:
@@ -157,6 +187,15 @@ async def test_all_of_them_run_together_and_the_first_that_raises_cancels_the_ot
     with pytest.raises(KeyError):
         await all_of([one("c", None, asyncio.Event()), one("d", KeyError("x"))])
     assert ended == ["a", "b", "d", "c"]
+    ended.clear()
+    running = asyncio.ensure_future(all_of(one(word, None, asyncio.Event()) for word in "gh"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert ended == ["g", "h"]
+    ended.clear()
     reported: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
     with pytest.raises(KeyError):
@@ -188,6 +227,26 @@ def test_what_is_pending_can_be_given_up(has_begun: bool) -> None:
                 pending.throw(KeyError("x"))
         assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
     assert ended == ["steps"] * 2
+
+
+async def test_an_error_that_is_raised_where_they_wait_reaches_the_steps() -> None:
+    """As asyncio does it to cancel a task of them; they may go on."""
+
+    def steps() -> Steps[list[Any]]:
+        seen: list[Any] = []
+        for _ in range(2):
+            try:
+                seen.append((yield asyncio.sleep(0, "slept")))
+            except asyncio.CancelledError as error:
+                seen.append(error.args)
+        return seen
+
+    pending = begin(steps())
+    assert isinstance(pending, Pending)
+    task = asyncio.create_task(pending)  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    task.cancel("enough")
+    assert await task == [("enough",), "slept"]
 
 
 async def test_steps_without_a_result_are_done_or_pending() -> None:

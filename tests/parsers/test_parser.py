@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vfgym.errors import InvalidMessage
+from vfgym.errors import ConfigurationError, InvalidMessage
 from vfgym.messages import AssistantMessage, UserMessage
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser
 
@@ -82,6 +82,12 @@ def test_what_is_not_a_completion_is_refused(value: Any) -> None:
             read(value)
 
 
+def test_the_error_says_what_came_shortened() -> None:
+    with pytest.raises(InvalidMessage) as refused:
+        Parser().parse([{"role": "user", "content": "?"}, "x" * 1000])
+    assert str(refused.value) == f"expected a text, or chat messages with a role and content, got str: '{'x' * 119}"
+
+
 def test_messages_are_filtered_by_role() -> None:
     parser = Parser()
     assert parser.get_assistant_messages(CONVERSATION) == [CONVERSATION[2], CONVERSATION[4]]
@@ -91,9 +97,21 @@ def test_messages_are_filtered_by_role() -> None:
 
 
 def test_the_developer_role_is_a_system_role() -> None:
-    """``developer`` is the newer name of ``system``."""
-    message = {"role": "developer", "content": "be brief"}
-    assert Parser().get_system_messages([message]) == [message]
+    """``developer`` is the newer name of ``system``; both come in the order of the conversation."""
+    messages = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "?"}, {"role": "system", "content": "be kind"}]
+    assert Parser().get_system_messages(messages) == [messages[0], messages[2]]
+    assert Parser().get_system_messages("be brief") == Parser().get_user_messages("?") == Parser().get_tool_messages("42") == []
+
+
+def test_the_log_of_a_parser_is_named_after_its_class() -> None:
+    """A log belongs to the parser's author, also where the class runs no ``Parser.__init__``."""
+    assert (Parser().logger.name, ChoiceParser("AB").logger.name) == ("vfgym.parsers.parser.Parser", f"{__name__}.ChoiceParser")
+
+
+@pytest.mark.parametrize("name", ["parse", "parse_answer"])
+def test_a_method_that_takes_no_text_is_refused_where_its_class_is_written(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^Blind must have {name}\(self, "):
+        type("Blind", (Parser,), {name: lambda self: ""})
 
 
 @pytest.mark.parametrize("parser", [Parser(), ThinkParser(), MaybeThinkParser(), XMLParser(["answer"])])

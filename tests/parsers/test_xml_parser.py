@@ -111,6 +111,7 @@ def test_extract_fn_is_applied_to_the_answer_only() -> None:
         (["answer", ("code", "answer")], ConfigurationError, "'answer'"),
         ([("code", "answer"), ("guess", "answer")], ConfigurationError, "'answer'"),
         ([("answer", "answer")], ConfigurationError, "'answer'"),
+        (["a", "b", "c", ("b", "c")], ConfigurationError, "these occur more often: 'b', 'c'$"),
         ([("answer", 1)], TypeError, "tuple of alternative strings"),
         ([1], TypeError, "got 1"),
         ([["code", "answer"]], TypeError, "tuple of alternative strings"),
@@ -178,6 +179,7 @@ def test_format_needs_every_field(values: dict[str, Any], message: str) -> None:
         ("<reasoning>think</reasoning><answer>42</answer> Done.", 0.8),
         ("<reasoning>think</reasoning>", 0.6),
         *[("<reasoning>think</reasoning><answer>42", 0.8), ("<reasoning>x", 0.4), ("plain text", 0.2), ("", 0.2), (None, 0.2)],
+        *[("<answer>42</answer></reasoning>", 0.6), ("</answer></reasoning>", 0.2)],
         ([{"type": "text", "text": PERFECT}], 1.0),
     ],
 )
@@ -188,6 +190,15 @@ def test_format_reward_of_one_message(text: Any, score: float) -> None:
 @pytest.mark.parametrize("text", ["<code>42</code>", "<answer>42</answer>"])
 def test_any_tag_of_the_first_and_the_last_field_begins_and_ends_the_format(text: str) -> None:
     assert XMLParser([("code", "answer")]).get_format_reward_func()(text) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [("<a>1</a>", 0.4 + 0.4 / 3), ("<b>2</b>", 0.2 + 0.4 / 3), ("<b>2</b><c>3</c>", 0.4 + 0.8 / 3), ("<a>1</a><b>2</b><c>3</c>", 1.0)],
+)
+def test_format_reward_counts_the_share_of_the_fields(text: str, score: float) -> None:
+    """The tags of fields in between neither begin nor end the format."""
+    assert XMLParser(["a", "b", "c"]).get_format_reward_func()(text) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(
