@@ -67,4 +67,6 @@ def test_how_deep_data_are(levels: int, deep: bool) -> None:
     data = json.loads(nested(levels) or "0")
     assert is_deep(data, 3) is deep
     assert is_deep([7, {"a": data}, ()], 5) is deep
-    assert [may_be_deep(text, 3) for text in (nested(levels), nested(levels, "{", "}").encode())] == [deep] * 2
+    mixed = "[{" * (levels // 2) + "[" * (levels % 2)
+    texts = [nested(levels), nested(levels, "{", "}"), mixed]
+    assert [may_be_deep(text, 3) for each in texts for text in (each, each.encode(), bytearray(each.encode()))] == [deep] * 9

@@ -40,7 +40,11 @@ class Promised(OwnDice):
         return random.Random(self.seed).random()
 
 
-class Classy:
+class Meta(type):
+    """A type of types."""
+
+
+class Classy(metaclass=Meta):
     generator = random.Random(1)
 
 

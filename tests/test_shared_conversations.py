@@ -20,7 +20,7 @@ def test_each_leaves_its_last_conversation() -> None:
     shared = SharedConversations(3)
     shared.write(1, tuple(SECOND))
     shared.write(1, FIRST)
-    shared.write(2, SECOND)
+    shared.write(2, tuple(SECOND))
     assert [shared.read(index) for index in range(3)] == [[], FIRST, SECOND]
     assert type(shared.read(1)[0]) is UserMessage
 

@@ -116,10 +116,13 @@ async def test_bodies_are_bounded(request_: bytes, status: int, says: bytes) -> 
 async def test_who_waits_to_be_told_to_go_on_is() -> None:
     async with serving() as served:
         reader, writer = await served.connect()
-        writer.write(head("Expect: 100-continue", "Content-Length: 2"))
+        writer.write(head("Expect: 100-continue", "Content-Length: 5"))
         assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
-        writer.write(b"hi")
-        assert b"200 OK" in await reader.readuntil(b"OK")
+        writer.write(b"hi ")
+        await until(lambda: served.sizes == [3])
+        writer.write(b"du")
+        assert b"200 OK" in await reader.readuntil(b"hi du")
+        assert served.sizes == [3, 2]
         writer.close()
 
 

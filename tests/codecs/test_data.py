@@ -22,6 +22,8 @@ from vfgym.codecs.problems import ActionNotFound
         (1e15, "1000000000000000.0"),
         (1e300, "1e+300"),
         (1e14, "1" + 14 * "0"),
+        (-1e15, "-1000000000000000.0"),
+        (-999999999999999.0, "-999999999999999"),
     ],
 )
 def test_whole_numbers_have_no_fraction(number: float, text: str) -> None:
@@ -36,6 +38,8 @@ def test_nothing_in_a_text_can_be_taken_for_markup(text: str) -> None:
     assert "5 < 6" in written
     assert "é" in written
     assert json.loads(written) == {"say": [text, "5 < 6", "é"]}
+    assert text not in json_text({text: 1})
+    assert json_text([True, None, 1, {"b": 2.0, "c": {}}]) == '[true, null, 1, {"b": 2, "c": {}}]'
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,7 @@ def test_lists_have_as_many_elements_as_they_must() -> None:
         ([1], 2, "must have 2 elements, got 1"),
         ([1, 2], 1, "must have 1 element, got 2"),
         (3, 1, "must be a list of 1 element, got 3"),
+        ([1], 0, "must have 0 elements, got 1"),
     ):
         with pytest.raises(ActionNotFound, match=problem):
             elements_of(data, count)
@@ -80,6 +85,9 @@ def test_data_in_messages_are_short() -> None:
     assert quote_data("x" * 58) == f'"{"x" * 58}"'
     assert quote_data("x" * 59) == f'"{"x" * 49}...'
     assert quote_data({1}) == "{1}"
+    loop: list[Any] = []
+    loop.append(loop)
+    assert quote_data(loop) == "[[...]]"
     deep: Any = []
     for _ in range(20_000):
         deep = [deep]

@@ -107,6 +107,22 @@ def test_a_subclass_is_read_like_its_base_class_and_keeps_its_own_limits() -> No
     assert codec.legal_texts([1] * 2 + [0] * 7) == ["cell 0", "cell 1"]
 
 
+def test_the_example_of_a_subclass_is_an_action_of_its_own() -> None:
+    class Odd(gs.Discrete):
+        def contains(self, x: Any) -> bool:
+            return super().contains(x) and int(x) % 2 == 1
+
+        def sample(self, *args: Any, **kwargs: Any) -> Any:
+            return np.int64(super().sample() // 2 * 2 + 1)
+
+    codec = codec_for(Odd(8))
+    assert codec.decode(codec.example()) in codec.space
+    assert codec.to_json(np.int64(3)) == 3
+    assert codec.read_exactly("3") == 3
+    assert codec.read_exactly("4") is None
+    assert codec.read_exactly("three") is None
+
+
 def test_a_user_can_register_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
 
@@ -138,6 +154,23 @@ def test_a_user_can_register_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
         codec.decode("[4, x]")
     with pytest.raises(ConfigurationError, match=r"a subclass of gymnasium\.Space"):
         register_codec(int, PointCodec)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"a subclass of gymnasium\.Space, got Discrete\(2\)"):
+        register_codec(gs.Discrete(2), PointCodec)  # type: ignore[arg-type]
+
+
+def test_a_class_of_its_own_kind_is_not_read_like_its_base_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    given: list[Any] = []
+
+    def make(space: Any, names: Any) -> Codec:
+        given.append((space, names))
+        return codec_for(gs.Discrete(2), names)
+
+    register_codec(Even, make)
+    even, names = Even(9), ["a", "b"]
+    assert codec_for(even, names).decode("b") == 1
+    assert given == [(even, names)]
+    assert type(codec_for(gs.Discrete(2))) is type(codec_for(even, names))
 
 
 def test_a_copied_codec_shares_nothing_random_with_the_game() -> None:

@@ -10,7 +10,19 @@ from vfgym.codecs.remarks import in_parentheses, remarked, without_brackets, wit
 @pytest.mark.parametrize(
     ("text", "inner"),
     [
-        *(("[4]", "4"), ("( 4 )", "4"), ("{a b}", "a b"), ("<x>", "x"), ("\u300c4\u300d", "4"), ("[4)", None), ("[]", None)),
+        *(
+            ("[4]", "4"),
+            ("( 4 )", "4"),
+            ("{a b}", "a b"),
+            ("<x>", "x"),
+            ("\u300c4\u300d", "4"),
+            ("\u300e4\u300f", "4"),
+            ("\u30104\u3011", "4"),
+            ("\uff084\uff09", "4"),
+            ("]4[", None),
+            ("[4)", None),
+            ("[]", None),
+        ),
         *(("[a] [b]", None), ("4", None), ("[", None), ("", None)),
     ],
 )
@@ -48,8 +60,8 @@ def test_a_remark_may_stand_in_parentheses_at_the_end() -> None:
         ("2, because it is free", [("2", "because it is free", True), ("2,", "because it is free", True)]),
         ("2 - for safety", [("2", "for safety", True)]),
         ("2 - for 3 steps", [("2", "for 3 steps", False)]),
-        ("left\u2014free", [("left", "free", False)]),
-        ("left\nright", [("left", "right", False)]),
+        *[(f"left{sign}free", [("left", "free", False)]) for sign in (", ", "; ", ". ", "! ", ": ", "\n", " - ", " \u2013 ", " = ")],
+        *[(f"left{sign}free", [("left", "free", False)]) for sign in "\uff0c\u3002\uff1b\uff1a\u3001\u2014"],
         ("2=left", [("2", "left", False)]),
         ("1.5", []),
         ("a-b", []),

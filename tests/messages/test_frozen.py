@@ -50,7 +50,10 @@ def test_a_list_cannot_be_changed(change: Any) -> None:
 
 
 def test_everything_inside_is_frozen_and_still_a_dict_or_a_list() -> None:
-    made = freeze(OrderedDict(DATA))
+    ordered = OrderedDict({**DATA, "a": [*DATA["a"]]})
+    made = freeze(ordered)
+    ordered["a"].append(2)
+    ordered["d"] = 3
     assert (type(made), type(made["a"]), type(made["a"][1]), type(made["a"][1]["b"])) == (FrozenDict, FrozenList, FrozenDict, FrozenList)
     assert (made, json.loads(json.dumps(made)), freeze(MappingProxyType({"a": 1}))) == (PLAIN, PLAIN, {"a": 1})
     assert [freeze(value) for value in (0, "", None, 1.5)] == [0, "", None, 1.5]
@@ -85,3 +88,5 @@ def test_a_field_is_none_where_it_is_absent() -> None:
 
     assert (Named._of({"name": 0}).name, Named._of({}).name) == (0, None)
     assert isinstance(Named.name, Field)
+    named = Named._of({"name": [1]})
+    assert freeze([named])[0] is named
