@@ -13,6 +13,7 @@ from greenlet import getcurrent
 
 from vfgym.aio.background import wait
 from vfgym.aio.bridge import BridgeRunner, bridge, in_bridge
+from vfgym.calls import Ready
 
 name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
 
@@ -93,6 +94,23 @@ async def test_cancelling_the_task_of_a_bridge_is_seen_where_the_code_waits() ->
         await asyncio.wait_for(bridge(blocking), 0.01)
     assert seen == ["cancelled"]
 
+    def going_on() -> Any:
+        try:
+            wait(asyncio.Event().wait())
+        except asyncio.CancelledError as error:
+            return [error.args, wait(later("x"))]
+
+    task = asyncio.ensure_future(bridge(going_on))
+    await asyncio.sleep(0)
+    task.cancel("enough")
+    assert await task == [("enough",), "x"]
+
+
+async def test_what_code_in_a_bridge_returns_is_not_awaited() -> None:
+    ready = Ready(1)
+    assert await bridge(lambda: ready) is ready
+    assert await bridge(lambda: wait(later(ready))) is ready
+
 
 def runs(*pieces: Callable[[], None]) -> list[Any]:
     """Begin pieces of code with one runner, and return what goes on with each."""
@@ -122,6 +140,21 @@ async def test_a_runner_goes_on_beside_what_waits() -> None:
     event.set()
     await first
     assert seen[-1] == "waited"
+
+
+async def test_each_piece_that_a_runner_runs_has_a_context_of_its_own() -> None:
+    """That of whoever begins it, as it is then."""
+    runner, seen = BridgeRunner(), list[str]()
+
+    def renames() -> None:
+        seen.append(name.get())
+        name.set("nobody else")
+
+    for mine in ("ann", "bob"):
+        name.set(mine)
+        assert [runner.begin(renames), runner.begin(renames)] == [None, None]
+        assert name.get() == mine
+    assert seen == ["ann", "ann", "bob", "bob"]
 
 
 async def test_what_a_runner_runs_raises_to_whoever_goes_on_with_it() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import vfgym
-from tests.play.playing import make, play, typed
+from tests.play.playing import Uncopied, make, play, typed
+from vfgym.codecs.problems import HOW_TO_ANSWER
 from vfgym.messages import UserMessage
 from vfgym.play import Game, Screen
-from vfgym.play.moves import describe_moves, list_moves, without_rules
+from vfgym.play.moves import describe_moves, explain_refusal, list_moves, without_rules
 
 
 def make_game(env_id: str, **arguments: Any) -> Any:
@@ -67,6 +68,33 @@ def test_refusals_speak_to_people(env_id: str, line: str, told: str) -> None:
     assert (typed(game), game.help["refused"]) == ([], 1)
 
 
+@pytest.mark.parametrize(
+    ("moves", "line", "message", "told"),
+    [
+        (["up"], "x", "", '"x" is not a move. Type up, the only one that there is.'),
+        (["a", "b"], "x", "", '"x" is not a move. Type a or b, or /moves to see them again.'),
+        ([*"abcdef"], "x", "", '"x" is not a move. Type a, b, c, d, e or f, or /moves to see them again.'),
+        ([*"abcdefg"], "x", "", '"x" is not a move. Type one of 7 moves, such as a; /moves lists them.'),
+        (["up"], "x" * 40, "", f'"{"x" * 40}" is not a move. Type up, the only one that there is.'),
+        (["up"], "x" * 41, "", f'"{"x" * 37}..." is not a move. Type up, the only one that there is.'),
+        (["Up", "down"], " uP ", "It was refused otherwise.", None),
+        (["up"], None, "Of a tool.", None),
+        ([], "x", f"No. {HOW_TO_ANSWER}", '"x" is not a move. Type a word; /rules shows the rules.'),
+        ([], "", f"No. {HOW_TO_ANSWER}", None),
+        ([], "x", "No.", None),
+    ],
+)
+def test_a_refusal_names_few_moves(moves: list[str], line: str | None, message: str, told: str | None) -> None:
+    class Refusing(Uncopied):
+        def step_info(self, state: Any) -> dict[str, Any]:
+            return {"legal_actions": moves}
+
+        def describe_moves(self, state: Any) -> str:
+            return "a word" if line else ""
+
+    assert explain_refusal(Game(Refusing(), 1), line, message) == told
+
+
 def test_where_nobody_knows_the_moves_the_game_itself_says_what_is_wrong() -> None:
     _, text = play(make_game("textarena/Wordle-v0"), "I have no idea at all")
     assert "is not a move. Type" not in text
@@ -98,6 +126,16 @@ def test_rules_are_cut_off_only_where_a_message_begins_with_them() -> None:
     assert without_rules(UserMessage([text, image]), "Rules.")["content"] == [image]
     assert without_rules(UserMessage([image, text]), "Rules.")["content"] == [image, text]
     assert without_rules(UserMessage([text, text, image]), [text])["content"] == [text, image]
+    for message, rules in (
+        (said, [text]),
+        (UserMessage([text]), [text]),
+        (UserMessage([text]), [text, image]),
+        (UserMessage(""), "Rules."),
+    ):
+        assert without_rules(message, rules) is message
+    named = without_rules(UserMessage("Rules.\nBoard.", name="referee"), "Rules.")
+    assert dict(named) == {"role": "user", "content": "Board.", "name": "referee"}
+    assert type(named) is UserMessage
 
 
 def test_who_sits_where_is_said_once() -> None:

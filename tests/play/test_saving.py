@@ -11,6 +11,8 @@ import vfgym
 from tests.play.playing import RULES, Uncopied, make, play, save
 from vfgym.endings import Ending, ending_of
 from vfgym.messages import Message
+from vfgym.play import SavedGame
+from vfgym.results import fingerprint_of, load_results
 
 
 def test_leaving_asks_once_and_saves_the_game_unfinished(tmp_path: Path) -> None:
@@ -36,6 +38,47 @@ def test_a_game_that_was_left_counts_with_the_lower_of_what_it_earned_and_the_fa
     game, _ = play(Steady(failure_reward=failure_reward), "a", "/quit", "y")
     row = save(game, tmp_path, "steady")
     assert (row["ending"], row["reward"], row["counted_reward"]) == ("cut", 2.0, counted)
+
+
+def test_a_saved_game_says_what_was_played(tmp_path: Path) -> None:
+    game, _ = play(make(**RULES), "down", "/moves", seed=7)
+    with SavedGame(game, env_id="lake", env_args=RULES, output_dir=tmp_path) as saved:
+        written = saved.write()
+    assert saved.path.is_relative_to(tmp_path / "evals")
+    results = load_results(saved.path)
+    said = {
+        key: results["metadata"][key] for key in ("env_id", "env_args", "model", "is_model", "seed", "num_examples", "rollouts_per_example")
+    }
+    assert said == {
+        "env_id": "lake",
+        "env_args": RULES,
+        "model": "human",
+        "is_model": False,
+        "seed": 7,
+        "num_examples": 1,
+        "rollouts_per_example": 1,
+    }
+    (row,) = results["outputs"]
+    assert row["reward"] == written["reward"] == results["metadata"]["avg_reward"]
+    assert row["fingerprint"] == fingerprint_of(game.seat.definition.tasks_of("train").input(row["example_id"]))
+    assert row["human"] == game.help
+
+
+def test_what_broke_a_game_off_is_in_its_row(tmp_path: Path) -> None:
+    game, _ = play(make(**RULES), "down")
+    with SavedGame(game, env_id="lake", env_args={}, output_dir=tmp_path) as saved:
+        saved.write(RuntimeError("the game broke"))
+    (row,) = load_results(saved.path)["outputs"]
+    assert "the game broke" in str(row["error"])
+
+
+def test_a_game_of_a_group_is_that_of_who_plays_it(tmp_path: Path) -> None:
+    group = vfgym.EnvGroup([Dice(), Dice()], env_names=["a", "b"])
+    game, _ = play(group, "x", "y", "z", seed=3)
+    row = save(game, tmp_path)
+    assert row["info"]["env_id"] in ("a", "b")
+    played_again = vfgym.replay(row, vfgym.EnvGroup([Dice(), Dice()], env_names=["a", "b"]))
+    assert played_again.difference is None
 
 
 class Dice(vfgym.MultiTurnEnv):

@@ -38,6 +38,20 @@ async def test_a_rule_may_be_async_and_sees_the_whole_conversation() -> None:
     assert (await FakeModel(lambda request: request.text).get_response([], "m")).message.content == ""
 
 
+async def test_a_request_stays_as_it_was() -> None:
+    """Also where whoever asked goes on with the same list; and so do the answers."""
+    answers: list[Any] = ["a", "b"]
+    model, prompt, args, tools = FakeModel(answers), [vfgym.UserMessage("1")], {"seed": 0}, list[vfgym.Tool]()
+    answers.clear()
+    response = await model.get_response(prompt, "m", args, tools)  # type: ignore[arg-type]
+    assert (response.id, response.model, response.usage, response.message) == ("fake-1", "m", None, AssistantMessage("a"))
+    prompt.append(vfgym.UserMessage("2"))
+    args["seed"] = 1
+    tools.append(vfgym.Tool(name="t", description="", parameters={"type": "object"}))
+    [request] = model.requests
+    assert (request.prompt, request.sampling_args, request.tools) == ([vfgym.UserMessage("1")], {"seed": 0}, [])
+
+
 async def test_answers_in_order_are_given_whoever_asks() -> None:
     whole = Response("own", 0, "m", Usage(1, 0, 2, 3), AssistantMessage("whole"))
     model = FakeModel(["text", {"role": "assistant", "content": "dict"}, call("add", a=1), whole])

@@ -72,6 +72,7 @@ def test_an_exception_is_a_model_that_fails(error: Exception, stop_condition: st
     else:
         assert played.ending.failed
         assert "gone" in str(played)
+    assert (played.terminated, played.truncated) == (stop_condition == "has_error", stop_condition != "has_error")
     assert play(Echo(max_turns=9), [lambda observation, info: error]).stop_condition == stop_condition
 
 
@@ -110,6 +111,8 @@ def test_wrappers_are_played_through_and_the_environment_is_left_open() -> None:
         ({"reward": 1.0}, r"the reward should be 1.0, and is 1.5 \(by turns: \[0.25, 1.25\]\)"),
         ({"reward": 0.0}, "the reward should be 0.0"),
         ({"metrics": {"add_calls": 0.0}}, "the metric 'add_calls' should be 0.0, and is 1.0"),
+        ({"reward": 1.5 + 1e-6}, "the reward should be 1.500001"),
+        ({"metrics": {"add_calls": 1.0, "num_turns": 3.0}}, "the metric 'num_turns' should be 3.0, and is 2.0"),
         ({"metrics": {"add": 1.0}}, "there is no metric 'add'; there are .*add_calls"),
         ({"stop_condition": "max_turns_reached"}, "it should have ended by 'max_turns_reached', and is 'no_tools_called'"),
         ({"ending": "cut"}, "its ending should be 'cut', and is 'terminated'"),
@@ -132,6 +135,8 @@ def test_all_that_differs_is_said_at_once_and_what_is_right_passes() -> None:
     assert "and goes on" in str(failed.value)
     assert "not over" in str(failed.value)
     full = play(make(), [call("add", a=1, b=2), "3"], options={"example_id": 0})
+    assert play(make(), [], options={"example_id": 0}).expect(says="+ 2?", reward=0.0).stop_condition is None
+    assert play(make(), [(call("add", a=1), call("add", a=2))]).expect(says="1").expect(says="2")
     assert full.expect(reward=1.5 + 1e-12, metrics={"num_turns": 2.0}, stop_condition="no_tools_called", ending="terminated") is full
 
 

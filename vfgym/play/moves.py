@@ -54,8 +54,9 @@ def explain_refusal(game: Game, typed: str | None, message: str) -> str | None:
         return None
     if moves:
         return f"{_quote(typed)} is not a move. {_what_to_type(moves)}"
-    if HOW_TO_ANSWER in message:
-        return f"{_quote(typed)} is not a move. Type {describe_moves(game)}; /rules shows the rules."
+    described = describe_moves(game)
+    if described and HOW_TO_ANSWER in message:
+        return f"{_quote(typed)} is not a move. Type {described}; /rules shows the rules."
     return None
 
 
