@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from gymnasium.wrappers import OrderEnforcing
 
 from tests.environments import RandomTalk, Talk
-from vfgym import Response, Rubric
+from vfgym import Response, Rubric, SingleTurnEnv
 from vfgym.checks.comparison import Broken
 from vfgym.checks.episodes import (
     LONGEST,
@@ -19,6 +21,7 @@ from vfgym.checks.episodes import (
     play_episode,
     record_episodes,
     score_of,
+    timings_of,
 )
 from vfgym.messages import AssistantMessage, ToolCall
 
@@ -27,6 +30,9 @@ def test_an_episode_is_played_to_its_end_or_cut_off() -> None:
     assert (len(play_episode(Talk(max_turns=3), 0)), len(play_episode(Talk(max_turns=-1), 0))) == (1 + 3, 1 + LONGEST)
     turns = play_episode(Talk(max_turns=2), 0, ["first", "second"])
     assert [turn[0] for turn in turns[1:]] == ["first", "second"]
+    (_, info), (*_, terminated, truncated, _) = play_episode(SingleTurnEnv([{"question": "a"}, {"question": "b"}]), 5, ["once", "twice"])
+    assert (terminated, truncated) == (True, False)
+    assert info["example_id"] == SingleTurnEnv([{"question": "a"}, {"question": "b"}]).reset(seed=5)[1]["example_id"]
 
 
 def test_without_an_episode_there_is_none_to_look_at() -> None:
@@ -75,6 +81,15 @@ def test_metrics_that_are_named_are_left_out_at_any_depth() -> None:
     value = [{"seconds": 1, "kept": {"seconds": 2, "x": (3,)}}]
     assert as_plain(value, ["seconds"]) == [{"kept": {"x": [3]}}]
     assert as_plain(value) == [{"seconds": 1, "kept": {"seconds": 2, "x": [3]}}]
+    assert as_plain({"a": np.arange(2), "b": np.float32(0.5), "c": ...}) == {"a": [0, 1], "b": 0.5, "c": "Ellipsis"}
+
+
+def test_metrics_that_measure_seconds_are_those_of_the_rubric() -> None:
+    class Timed(Rubric):
+        timing_names = ["judge_seconds"]  # type: ignore[assignment]
+
+    assert timings_of(OrderEnforcing(Talk(rubric=Timed()))) == ["judge_seconds"]
+    assert timings_of(Talk()) == []
 
 
 @pytest.mark.parametrize(
@@ -84,6 +99,8 @@ def test_metrics_that_are_named_are_left_out_at_any_depth() -> None:
         (AssistantMessage("said", tool_calls=[ToolCall("1", "x", "{}")]), "'said'"),
         (AssistantMessage(None, tool_calls=[ToolCall("1", "x", "{}"), ToolCall("2", "y", "[]")]), "calling x({}), calling y([])"),
         (AssistantMessage(None), "None"),
+        (AssistantMessage(None, tool_calls=[ToolCall("1", "x", "y" * 81)]), f"calling x({'y' * 80})"),
+        ("x" * 99, f"'{'x' * 99}"),
         (Response("", 0, "", None, AssistantMessage("in a response")), "'in a response'"),
     ],
 )

@@ -45,6 +45,20 @@ def failed(state: Any) -> float:
     return float(state["error"] is not None)
 
 
+def sampled(completion: list[Any], answer: str) -> float:
+    """Pay for what neither a silly answer nor the right one is."""
+    is_text = bool(completion) and isinstance(completion[-1]["content"], str)
+    return 2.0 * (is_text and said(completion) not in ("", answer) and "\x00" not in said(completion))
+
+
+def calls(completion: list[Any], name: str) -> float:
+    return float(sum(call.name == name for message in completion for call in message.get("tool_calls") or ()))
+
+
+def nothing_said(completion: list[Any]) -> float:
+    return float(any(message["content"] is None and not message.get("tool_calls") for message in completion))
+
+
 def graded(answers: dict[str, float], otherwise: float = 0.0) -> Callable[..., float]:
     return lambda completion: answers.get(said(completion), otherwise)
 
@@ -67,8 +81,12 @@ def test_an_exact_reward_keeps_all_promises() -> None:
         (spoke, "of nothing but the answer '' earned 1.0"),
         (graded({"parts": 0.1}), "of nothing but the answer .*parts.* earned 0.1"),
         (graded({}, float("nan")), "earned nan"),
+        (lambda completion: float("\x00" in said(completion)), "of nothing but the answer '.x00 .* earned 1.0"),
+        (lambda completion: calls(completion, "no_such_tool"), r"of nothing but the answer calling no_such_tool\({}\) earned 1.0"),
+        (lambda completion: calls(completion, "x"), r"of nothing but the answer calling x\({not json\), calling x\(\[1\]\) earned 2.0"),
+        (nothing_said, "of nothing but the answer None earned 1.0"),
     ],
-    ids=["silence", "failure", "an empty answer", "some garbage", "not a number"],
+    ids=["silence", "failure", "an empty answer", "some garbage", "not a number", "signs", "a tool", "broken calls", "no content"],
 )
 def test_what_is_paid_for_nothing_is_found(func: Any, what: str) -> None:
     with pytest.raises(Broken, match=f"an episode {what}" if not what.startswith("earned") else what):
@@ -87,9 +105,11 @@ def test_what_may_be_paid_for_nothing_is_the_authors_to_say() -> None:
         (spoke, "the right answer '.' earned 1.0, and '' earned 1.0"),
         (lambda completion: 0.0, "the right answer '.' earned 0.0, and '' earned 0.0"),
         (graded({"I do not know.": 2.0}, 0.5), "'' earned 0.5"),
+        (lambda completion, answer: float(said(completion) in (answer, "I do not know.")), "'I do not know.' earned 1.0"),
+        (lambda completion, answer: float(said(completion) in (answer, "\N{PILE OF POO}")), "'\N{PILE OF POO}' earned 1.0"),
         (number, "the right answers to other tasks earn as much as those to the task itself: '.' instead of '.' earned 1.0"),
     ],
-    ids=["anything is right", "nothing is right", "a wrong answer is better", "the task does not matter"],
+    ids=["anything is right", "nothing is right", "a wrong answer is better", "no answer", "a sign", "the task does not matter"],
 )
 def test_a_rubric_that_does_not_tell_right_from_wrong_is_found(func: Any, says: str) -> None:
     with pytest.raises(Broken, match=re.escape(says).replace("'\\.'", "'.'").replace("\\.", ".")):
@@ -118,7 +138,14 @@ def test_the_range_is_that_of_the_rubric_and_of_failure_reward() -> None:
         return rubric
 
     assert check(RANGE, Rubric(spoke)).startswith("not compared")
-    assert check(RANGE, bounded(exact)) == "14 episodes from 0 to 1"
+    for failure_reward in (None, -0.5, 0.0):
+        assert check(RANGE, bounded(exact), failure_reward=failure_reward) == "14 episodes from 0 to 1"
+    with pytest.raises(Broken, match=r"earned 0.0, which is not from 0.5 to 1"):
+        check(RANGE, bounded(exact), failure_reward=0.5)
+    with pytest.raises(Broken, match=r"an episode of sampled answers \(seed 0\) earned 2.0, which is not from 0 to 1"):
+        check(RANGE, bounded(sampled))
+    with pytest.raises(Broken, match=r"an episode in which the model failed earned 2.0, which is not from 0 to 1"):
+        check(RANGE, bounded(lambda state: 2 * failed(state)))
     assert check(RANGE, Rubric(graded({}, -0.5)), failure_reward=-0.5) == "14 episodes from -0.5 to inf"
     with pytest.raises(Broken, match=r"an episode that ended before any answer earned -0.5, which is not from -0.4 to inf"):
         check(RANGE, Rubric(graded({}, -0.5)), failure_reward=-0.4)

@@ -28,7 +28,29 @@ def test_what_is_wrong_is_told_once_for_each_trouble() -> None:
         ("unscored", "reward function exact raised, and scored 0", [4]),
         ("cleanup", "cleaning up failed: close", [4]),
     ]
-    assert concerns_of(rows)[0].message.startswith("ModelError('needle-in-error")
+    first, *others = concerns_of(rows)
+    assert first.message.startswith("ModelError('needle-in-error")
+    assert [(concern.reason, concern.message) for concern in others] == [
+        ("ModelError", "503"),
+        ("KeyError", "{'error': 'KeyError'}"),
+        ("limit_reached", ""),
+        ("is_truncated", ""),
+        ("exact", "KeyError('x')"),
+        ("close", "OSError"),
+    ]
+    assert concerns_of([]) == []
+
+
+def test_the_most_frequent_comes_first_among_failures_and_among_the_rest() -> None:
+    failures = [row(ending="environment_failed", error={"error": each}) for each in ("KeyError", "OSError", "OSError")]
+    unscored = row(metrics_errors={"a": "x", "b": "y"}, cleanup_errors={"close": "1", "leave": "2"})
+    shortened = [row(ending="cut", stop_condition=None, is_truncated=True) for _ in range(4)]
+    found = concerns_of([*failures, unscored, *shortened])
+    assert [(concern.kind, concern.reason, concern.rollouts) for concern in found] == [
+        *[("failed", "OSError", [1, 2]), ("failed", "KeyError", [0])],
+        *[("cut", "a limit", [4, 5, 6, 7]), ("shortened", "is_truncated", [4, 5, 6, 7])],
+        *[("unscored", "a", [3]), ("unscored", "b", [3]), ("cleanup", "close", [3]), ("cleanup", "leave", [3])],
+    ]
 
 
 def test_what_the_mean_is_of_is_said(tmp_path: Path) -> None:
@@ -45,6 +67,13 @@ def test_what_the_mean_is_of_is_said(tmp_path: Path) -> None:
         "1 of 3 rollouts are played (its limit on cost is used up):"
         " there is no mean yet, since rollouts that end early say nothing of the others"
     ]
-    (unknown,) = reports_of(tmp_path / "unknown", [row(0), failed_row(1)])
-    assert "there is no mean" in unknown.remarks[0]
+    (few,) = reports_of(tmp_path / "few", [row(0)], num_examples=3)
+    assert few.remarks[0].startswith("1 of 3 rollouts are played: there is no mean yet")
+    (unknown,) = reports_of(tmp_path / "unknown", [row(0), failed_row(1), row(2, ending="cut", counted_reward=-1.0)])
+    assert unknown.remarks == [
+        "there is no mean, since nothing says with what to count 1 of 3 rollouts that failed or were cut;"
+        " that of the others is 1.000 (give the environment failure_reward=...)"
+    ]
+    (several,) = reports_of(tmp_path / "several", [row(0), *(row(1, ending="cut", counted_reward=each) for each in (0.5, -1.0, 0.0))])
+    assert several.remarks == ["what failed or was cut counts with -1 to 0.5 in the mean"]
     assert reports_of(tmp_path / "good", [row(0)])[0].remarks == []

@@ -147,4 +147,6 @@ def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:
         write_page(file)
     with pytest.raises(ResultsError, match="cannot write"):
         write_page(tmp_path / "no" / "page.html", write_run(tmp_path / "good", [row()]))
+    with pytest.raises(ResultsError, match="cannot write"):
+        write_page(run, tmp_path / "good")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["good", "run"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import signal
 import socket
 import subprocess
@@ -21,6 +22,14 @@ from tests.view.runs import row, write_run
 from vfgym.errors import ConfigurationError
 from vfgym.results import ResultsError
 from vfgym.view.serving import PageServer
+
+SAFE = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def add_row(run: Path, text: str) -> None:
@@ -41,6 +50,9 @@ async def test_new_rows_appear(tmp_path: Path) -> None:
         assert (new.status, new.headers["ETag"] != f'"{tag}"') == (200, True)
         (seen,) = (await new.json())["runs"]
         assert (len(seen["rows"]), seen["note"].split(",")[0]) == (2, "2 of 3 rollouts of 2 tasks")
+        server._next_read = math.inf
+        add_row(run, json.dumps(row(2))[40:] + "\n")
+        assert len((await (await session.get(f"{server.url}data")).json())["runs"][0]["rows"]) == 2, "it rests"
         (run / "results.jsonl").unlink()
         server._next_read = 0.0
         assert len((await (await session.get(f"{server.url}data")).json())["runs"][0]["rows"]) == 2, "what was read stays"
@@ -58,11 +70,17 @@ async def test_only_this_machine_is_answered_and_only_read(tmp_path: Path) -> No
                 assert (refused.status, "answer 0.0" in await refused.text()) == (403, False), host
         named = await session.get(f"{server.url}data", headers={"Host": f"localhost:{port}"})
         assert named.status == 200
-        for header, value in {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}.items():
-            assert named.headers[header] == value
-        assert "Access-Control-Allow-Origin" not in named.headers
+        same = await session.get(f"{server.url}data", headers={"If-None-Match": named.headers["ETag"]})
+        head = await session.head(server.url)
+        assert (same.status, head.status, await head.read()) == (304, 200, b"")
+        assert (named.content_type, named.headers["Content-Encoding"], head.content_type) == ("application/json", "gzip", "text/html")
+        answers = [named, same, head]
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
-            assert (await session.request(method, server.url, data=b"x")).status == 405, method
+            answers.append(await session.request(method, server.url, data=b"x"))
+            assert (answers[-1].status, answers[-1].headers["Allow"]) == (405, "GET, HEAD"), method
+        for answer in [*answers, refused, await session.get(f"{server.url}nothing")]:
+            assert "Access-Control-Allow-Origin" not in answer.headers
+            assert {header: answer.headers[header] for header in SAFE} == SAFE, answer
         for path in ("results.jsonl", "../run/results.jsonl", "data/"):
             assert (await session.get(f"{server.url}{path}")).status == 404, path
     assert {file.name: file.read_bytes() for file in run.iterdir()} == before

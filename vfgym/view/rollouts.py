@@ -86,7 +86,7 @@ def said_words(row: Mapping[str, Any]) -> str:
     for at in answers:
         words = _words(completion[at], _WORDS_OF_TURN if len(answers) > 1 else _FIRST_WORDS) or "(no text)"
         length += len(words) + 3
-        if length > _FIRST_WORDS + 3:
+        if said and length > _FIRST_WORDS + 3:
             return " · ".join([*said, "…"])
         said.append(words)
     return " · ".join(said)
