@@ -152,6 +152,81 @@ def test_bad_arguments_of_the_constructor(make: Callable[[], Any], says: str) ->
         make()
 
 
+class Closed(gym.Wrapper[Any, Any, Any, Any]):
+    """Notes that it was closed."""
+
+    def __init__(self, env: gym.Env[Any, Any], closed: list[int], number: int) -> None:
+        super().__init__(env)
+        self.closed, self.number = closed, number
+
+    def close(self) -> None:
+        self.closed.append(self.number)
+        super().close()
+
+
+@pytest.mark.parametrize("differs", ["observation_space", "action_space"])
+def test_environments_of_two_kinds_are_refused_and_those_that_were_made_are_closed(differs: str) -> None:
+    closed: list[int] = []
+
+    def make(number: int) -> gym.Env[Any, Any]:
+        env = Closed(Echo(), closed, number)
+        setattr(env, differs, gym.spaces.MultiBinary(2 + (number == 2)))
+        return env
+
+    says = rf"must be of one kind: {differs} 2 is MultiBinary\(3\), the first MultiBinary\(2\)"
+    with pytest.raises(ConfigurationError, match=says):
+        ChatVectorEnv([lambda number=number: make(number) for number in range(3)])  # type: ignore[misc]
+    assert sorted(closed) == [0, 1, 2]
+
+
+def test_a_rubric_with_advantages_of_its_own_scores_environments_that_play_alone() -> None:
+    class Prefers(vfgym.Rubric):
+        provides_advantages = True
+
+    envs = ChatVectorEnv(Echo(rubric=Prefers(lambda completion: 2.0), max_turns=1), 2)
+    envs.reset(seed=0)
+    assert envs.step(["a", "b"])[1].tolist() == [2.0, 2.0]
+    envs.close()
+
+
+class Learned(Echo):
+    """Has learned a number."""
+
+    learned = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"learned": self.learned}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.learned = state["learned"]
+
+
+def test_what_each_environment_has_learned_goes_on() -> None:
+    """Functions make one definition for each environment."""
+    first, second = (ChatVectorEnv([Learned] * 3) for _ in range(2))
+    first.reset(seed=0)
+    first.set_attr("learned", [1, 0, 3])
+    second.load_state_dict(first.state_dict())
+    assert second.get_attr("learned") == (1, 0, 3)
+    for envs in (first, second):
+        envs.close()
+
+
+def test_nothing_but_closing_can_be_done_once_it_is_closed() -> None:
+    envs = ChatVectorEnv(Echo(), 2)
+    envs.reset(seed=0)
+    state = envs.state_dict()
+    envs.close()
+    calls: list[Callable[[], Any]] = [
+        *[envs.reset, lambda: envs.step(["a", "b"]), lambda: envs.send(["a"], [0]), envs.recv],
+        *[envs.state_dict, lambda: envs.load_state_dict(state)],
+    ]
+    for call in calls:
+        with pytest.raises(ConfigurationError, match="the vector environment is closed: make another one"):
+            call()
+    envs.close()
+
+
 def test_one_environment_of_a_kind_that_cannot_be_made_again_can_be_played() -> None:
     envs = ChatVectorEnv(Unrecorded(Echo(), 1))
     envs.reset(seed=0)

@@ -173,9 +173,12 @@ def test_unknown_and_busy_ids_are_errors(ids: Any, error: type[Exception], says:
     with pytest.raises(error, match=says):
         envs.send(["a", "b"], ids)
     assert turns(envs) == [0, 0, 1, 0]
-    for arguments in ({"min_ready": 0}, {"min_ready": 1.5}, {"timeout": -1}, {"timeout": "1"}):
+    wrong: list[Any] = [{"min_ready": 0}, {"min_ready": 1.5}, *({"timeout": value} for value in (-1, "1", True, float("nan")))]
+    for arguments in wrong:
         with pytest.raises(ConfigurationError, match="must be"):
             envs.recv(**arguments)
+    with pytest.raises(TimeoutError, match="0 of 1 environments were ready within 0 s"):
+        envs.recv(timeout=0)
     envs.reset(seed=0)  # gives up what runs
     assert turns(envs) == [0, 0, 0, 0]
     envs.close()
