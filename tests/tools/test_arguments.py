@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, field_validator
 
 from vfgym.errors import ToolParseError
-from vfgym.tools.arguments import MAX_PROBLEMS, decode_embedded, describe_problems, describe_unknown, parse_arguments
+from vfgym.tools.arguments import MAX_PROBLEMS, MAX_SHOWN, decode_embedded, describe_problems, describe_unknown, parse_arguments
 from vfgym.tools.json_numbers import NoJsonNumber
 
 
@@ -31,6 +33,13 @@ def test_an_object_is_understood(sent: Any, read: dict[str, Any]) -> None:
 def test_anything_else_is_told(sent: str, says: str) -> None:
     with pytest.raises(ToolParseError, match=says):
         parse_arguments("add", sent)
+
+
+def test_of_a_long_text_the_place_of_the_mistake_is_quoted() -> None:
+    with pytest.raises(ToolParseError) as raised:
+        parse_arguments("add", f'{{"a": "{"x" * 200}" !{"y" * 200}')
+    excerpt = "x" * (MAX_SHOWN // 2 - 2) + '" !' + "y" * (MAX_SHOWN // 2 - 1)
+    assert str(raised.value).endswith(f"at {excerpt!r}")
 
 
 def test_a_dict_is_copied() -> None:
@@ -98,6 +107,31 @@ def test_problems_are_told_in_one_line(arguments: dict[str, Any], said: str) -> 
     assert told(arguments) == said
 
 
+@dataclasses.dataclass
+class Pair:
+    left: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "said"),
+    [
+        *[(int, "x", "an integer"), (float, "x", "a number"), (bool, "x", "true or false"), (str, 5, "a string"), (None, 0, "null")],
+        *[(kind, 0, "a list") for kind in (list[int], tuple[int, str], set[int], frozenset[int])],
+        *[(kind, [0], "an object") for kind in (dict[str, int], Point, Pair)],
+    ],
+)
+def test_types_are_called_as_in_json(kind: Any, sent: Any, said: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        create_model("Arguments", x=(kind, ...)).model_validate({"x": sent})
+    expected = f'argument "x" should be {said}, got {json.dumps(sent)}'
+    assert describe_problems(raised.value, [], {"x": sent}, ["x"]) == expected
+
+
+@pytest.mark.parametrize(("length", "shown"), [(MAX_SHOWN, "x" * (MAX_SHOWN - 2) + '"'), (MAX_SHOWN + 1, "x" * (MAX_SHOWN - 1) + "…")])
+def test_a_long_value_is_cut(length: int, shown: str) -> None:
+    assert told({**GOOD, "a": "x" * (length - 2)}) == f'argument "a" should be an integer, got "{shown}'
+
+
 def test_what_is_no_number_is_told_once() -> None:
     no_number = NoJsonNumber("a", True, ["be an integer", "be null"])
     assert told({**GOOD, "a": True}, [no_number]) == 'argument "a" should be an integer or null, got true'
@@ -107,6 +141,7 @@ def test_what_is_no_number_is_told_once() -> None:
 
 
 def test_a_flood_of_problems_is_cut() -> None:
+    assert told({**GOOD, "items": ["x"] * MAX_PROBLEMS}).endswith(f'argument "items[{MAX_PROBLEMS - 1}]" should be an integer, got "x"')
     said = told({**GOOD, "items": ["x"] * (MAX_PROBLEMS + 5)})
     assert said.count("should be an integer") == MAX_PROBLEMS
     assert said.endswith("and 5 more problems")
@@ -114,4 +149,5 @@ def test_a_flood_of_problems_is_cut() -> None:
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
     assert describe_unknown(["pont"], ["a", "point"]) == 'unknown argument "pont" (expected: a, point) Did you mean `point`?'
+    assert describe_unknown(["pont", "b"], ["a", "point"]) == 'unknown arguments "pont", "b" (expected: a, point)'
     assert describe_unknown(["x"], []) == 'unknown argument "x" (expected: none)'

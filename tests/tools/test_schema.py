@@ -4,10 +4,11 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import pytest
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from tests.tools.making import Address, Color, Options, Point, parameters_of
 from vfgym.tools import Tool, ToolFunction
+from vfgym.tools.schema import plan_definition
 
 if TYPE_CHECKING:
     pass
@@ -112,7 +113,61 @@ def test_defaults_are_emitted_as_json():
     sentinel = object()
 
     def tool(a: Color = Color.RED, b: Point = Point(1), c: list[int] = [1], d: int | None = None, e=sentinel, f: float = math.inf): ...  # noqa: B006, B008
+    def falsy(a: int = 0, b: str = "", c: bool = False, d: list[int] = [], e: float = 0.0): ...  # noqa: B006
 
     properties = parameters_of(tool)["properties"]
     assert {name: p["default"] for name, p in properties.items() if "default" in p} == {"a": "red", "b": {"x": 1, "y": 0}, "c": [1]}
+    properties = parameters_of(falsy)["properties"]
+    assert {name: p["default"] for name, p in properties.items()} == {"a": 0, "b": "", "c": False, "d": [], "e": 0.0}
     assert "required" not in parameters_of(tool)
+
+
+def test_a_description_of_the_type_wins_over_the_docstring():
+    def tool(a: Annotated[int, Field(description="of the type")], b: Annotated[int, "of the type"], c: int):
+        """Do it.
+
+        Args:
+            a: of the docstring
+            b: of the docstring
+            c: of the docstring
+        """
+
+    properties = parameters_of(tool)["properties"]
+    assert [properties[name]["description"] for name in "abc"] == ["of the type", "of the type", "of the docstring"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        *[("string", ["", "a"], [1, None]), ("integer", [0, 7], ["x", 1.5]), ("number", [0, 1.5], ["x"]), ("boolean", [False], ["x"])],
+        *[("array", [[], [1, "a"]], [{}, 0]), ("object", [{}, {"a": [1]}], [[], 0]), ("null", [None], [0, ""])],
+        *[
+            (["integer", "null"], [None, 0], ["x"]),
+            (["array", "object"], [[], {}], [0]),
+            ("date", [0, None, "x"], []),
+            (None, [0, "x"], []),
+        ],
+    ],
+    ids=str,
+)
+def test_arguments_of_a_given_schema_are_of_its_simple_types(kind, right, wrong):
+    """Nothing is known of a type that JSON schema does not have."""
+    properties = {"first": True, "x": {} if kind is None else {"type": kind}}
+    plan = plan_definition(Tool(name="t", description="", parameters={"type": "object", "properties": properties}))
+    for value in right:
+        assert plan.validate({"x": value}) == {"x": value}
+    for value in wrong:
+        with pytest.raises(ValidationError):
+            plan.validate({"x": value})
+
+
+def test_what_a_given_schema_requires_need_not_be_among_its_properties():
+    plan = plan_definition(Tool(name="t", description="", parameters={"properties": {"a": {}}, "required": ["b", "a"]}))
+    assert plan.validate({"a": 1, "b": 2, "c": 3}) == {"a": 1, "b": 2, "c": 3}
+    for missing in ({"a": 1}, {"b": 1}):
+        with pytest.raises(ValidationError):
+            plan.validate(missing)
+    closed = plan_definition(Tool(name="t", description="", parameters={"properties": {"a": {}}, "additionalProperties": False}))
+    assert closed.validate({}) == {}
+    with pytest.raises(ValidationError):
+        closed.validate({"b": 1})

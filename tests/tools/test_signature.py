@@ -228,3 +228,35 @@ def test_hidden_names_must_exist():
         ToolFunction(tool, hidden=["stat"])
     with pytest.raises(ConfigurationError, match="'state'"):
         ToolFunction(tool, hidden="state")
+
+
+def test_text_of_an_annotation_need_not_come_first():
+    def tool(a: Annotated[int, Field(ge=1), "How many.", "Not read."]): ...
+
+    assert parameters_of(tool)["properties"]["a"]["description"] == "How many."
+
+
+def test_a_callable_object_is_described_by_its_call():
+    class Adder:
+        """Holds what is added."""
+
+        def __call__(self, by: int):
+            """Add a number."""
+
+    assert ToolFunction(Adder()).definition.description == "Add a number."
+
+
+def test_types_as_text_resolve_where_a_wrapped_function_was_written():
+    module = {"Kind": int}
+    exec("def tool(x: 'Kind'): ...", module)
+    wrapped = functools.wraps(module["tool"])(lambda *args, **kwargs: None)
+    assert parameters_of(wrapped)["properties"]["x"]["type"] == "integer"
+
+
+def test_a_function_may_use_what_its_enclosing_function_defines_later():
+    def tool(x: "int"):
+        return x + later
+
+    assert parameters_of(tool)["properties"]["x"]["type"] == "integer"
+    later = 1
+    assert tool(1) == 2
