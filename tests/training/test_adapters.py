@@ -16,7 +16,7 @@ from tests.programs import run_python
 from tests.training.trainers import environments
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable, ResetNeeded
 from vfgym.messages import AssistantMessage, ToolCall, UserMessage
-from vfgym.training.adapters import added_messages, branch_env, fork_env, read_answer, refuse_short_history, write_text
+from vfgym.training.adapters import added_messages, branch_env, fork_env, read_answer, refuse_short_history, task_rows, write_text
 
 TRAINERS = {
     "trl": "trl",
@@ -72,6 +72,10 @@ def test_text_that_is_written_can_be_read() -> None:
     assert read_answer(write_text([message]), [{}]) == message
     picture = UserMessage([{"type": "text", "text": "Look."}, {"type": "image_url", "image_url": {"url": "data:,"}}])
     assert write_text([picture]) == "Look."
+    calls = [ToolCall("a", "add", "{no json"), ToolCall("b", "end", "")]
+    said = '<tool_call>{"name": "add", "arguments": "{no json"}</tool_call>\n\n<tool_call>{"name": "end", "arguments": ""}</tool_call>'
+    silent = [UserMessage(""), AssistantMessage(None, tool_calls=calls)]
+    assert (write_text([picture, *silent, picture]), write_text([])) == (f"Look.\n\n{said}\n\nLook.", "")
 
 
 @pytest.mark.parametrize("limit", [{"history": 0}, {"history": 3}, {"max_prompt_tokens": 4000}])
@@ -97,7 +101,35 @@ def test_a_conversation_that_is_rewritten_is_refused_when_it_is() -> None:
 def test_what_is_added_is_what_comes_behind_the_answer() -> None:
     env = fork_env(Talk())
     before, _ = env.reset(seed=0)
-    assert added_messages(before, env.step("hello")[0], "a trainer") == [UserMessage("go on")]
+    after = env.step("hello")[0]
+    assert added_messages(before, after, "a trainer") == [UserMessage("go on")]
+    assert added_messages(before, [*after, UserMessage("now")], "a trainer") == [UserMessage("go on"), UserMessage("now")]
+    assert added_messages(before, after[:-1], "a trainer") == []
+    for wrong in (before, []):
+        with pytest.raises(ConfigurationError, match="a trainer puts what an environment answers behind"):
+            added_messages(before, wrong, "a trainer")
+
+
+# Tasks
+
+
+@pytest.mark.parametrize(("number", "ids"), [(None, [0, 1, 2]), (2, [0, 1]), (3, [0, 1, 2]), (4, [0, 1, 2])])
+def test_the_first_tasks_are_taken(number: int | None, ids: list[int]) -> None:
+    rows = task_rows(environments.make_guess(), "train", number)
+    assert rows == [
+        ([{"role": "user", "content": f"{example_id} + 2?"}], {"example_id": example_id, "split": "train"}) for example_id in ids
+    ]
+
+
+def test_tasks_are_those_of_the_split() -> None:
+    env = environments.make_guess(eval_dataset=[{"question": "9 + 9?", "answer": "18"}], system_prompt="Add.")
+    prompt = [{"role": "system", "content": "Add."}, {"role": "user", "content": "9 + 9?"}]
+    assert task_rows(env, "eval", None) == [(prompt, {"example_id": 0, "split": "eval"})]
+
+
+def test_of_tasks_that_have_no_end_a_thousand_are_taken() -> None:
+    lake = environments.make_lake()
+    assert [len(task_rows(lake, "train", number)) for number in (None, 1, 1001)] == [1000, 1, 1001]
 
 
 # Environments

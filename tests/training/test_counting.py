@@ -19,7 +19,10 @@ LOWERED = {Ending.CUT, Ending.POLICY_FAILED}
 
 
 @pytest.mark.parametrize("ending", Ending)
-@pytest.mark.parametrize(("earned", "declared", "lowered"), [(1.0, -1.0, -1.0), (-3.0, -1.0, -3.0), (1.0, None, 0.0), (-3.0, None, -3.0)])
+@pytest.mark.parametrize(
+    ("earned", "declared", "lowered"),
+    [(1.0, -1.0, -1.0), (-3.0, -1.0, -3.0), (1.0, None, 0.0), (-3.0, None, -3.0), (1.0, 0.5, 0.5), (1.0, 2.0, 1.0)],
+)
 def test_every_ending_counts_by_one_rule(ending: Ending, earned: float, declared: float | None, lowered: float) -> None:
     if ending in MISSING:
         with pytest.raises(RolloutMissing, match=f"it ended as {ending}: SandboxError: gone") as raised:
@@ -102,11 +105,11 @@ def test_an_episode_that_somebody_truncates_counts_with_its_return() -> None:
 
 def test_the_environment_of_a_group_declares() -> None:
     """And the group itself, where that is silent."""
-    declared = make_chatter(failure_reward=-2.0)
-    group = vfgym.EnvGroup([declared, make_chatter()], env_names=["declared", "silent"], failure_reward=-7.0)
+    members = [make_chatter(failure_reward=-2.0), make_chatter(), make_chatter(failure_reward=0.0)]
+    group = vfgym.EnvGroup(members, env_names=["declared", "silent", "zero"], failure_reward=-7.0)
     counted = []
-    for example_id in (0, 1):
+    for example_id in (0, 1, 2):
         env = CountedRewards(group)
         env.reset(seed=0, options={"example_id": example_id})
         counted.append(env.step(say("hello"))[1])
-    assert counted == [-2.0, -7.0]
+    assert counted == [-2.0, -7.0, 0.0]

@@ -40,12 +40,39 @@ def test_a_method_has_the_signature_and_the_docstring_of_its_tool() -> None:
         ({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Color"}]}, int | Literal["red"]),
         ({"type": "array", "items": {"enum": [1, 2]}}, list[Literal[1, 2]]),
         *[({"type": "object", "properties": {"a": {}}}, dict), ({"const": "x"}, Literal["x"]), ({"enum": [[1]]}, Any)],
-        *[({"$ref": "#/$defs/Tree"}, list[Any]), ({}, Any), (True, Any)],
+        *[({"$ref": "#/$defs/Tree"}, list[Any]), ({}, Any), (True, Any), (False, Any), ({"$ref": "#/$defs/Missing"}, Any)],
+        *[({"type": name}, kind) for name, kind in {"string": str, "integer": int, "boolean": bool, "null": None, "array": list}.items()],
+        *[({"oneOf": [{"type": "integer"}, {"type": "null"}]}, int | None), ({"anyOf": [{"type": "integer"}, {}]}, Any)],
+        *[({"const": 0}, Literal[0]), ({"const": None}, Literal[None]), ({"enum": ["a", None, False]}, Literal["a", None, False])],
+        *[({"enum": ["a", 0.5]}, Any), ({"anyOf": [{"type": "integer"}]}, int), ({"type": "date"}, Any)],
+        ({"type": ["array", "null"], "items": {"$ref": "#/$defs/Color"}}, list[Literal["red"]] | None),
     ],
 )
 def test_type_hints_say_what_schemas_do(schema: Any, hint: Any) -> None:
     definitions = {"Color": {"enum": ["red"]}, "Tree": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}
     assert hint_of(schema, definitions) == hint
+
+
+def test_arguments_without_a_default_come_first_and_descriptions_are_one_line() -> None:
+    properties = {
+        "c": {"type": "integer", "default": 0, "description": "How\n  many."},
+        "a": {"type": "string"},
+        "d": {"type": "string"},
+        "b": {"type": "boolean", "default": False},
+    }
+    called: list[Any] = []
+    tool = Tool(name="look", description="Look\naround.", parameters={"type": "object", "properties": properties, "required": ["a", "d"]})
+    method = make_method(tool, lambda *args: called.append(args) or "seen")  # type: ignore[func-returns-value]
+    empty = inspect.Parameter.empty
+    parameters = [*inspect.signature(method).parameters.values()][1:]
+    assert [(each.name, each.default) for each in parameters] == [("a", empty), ("d", empty), ("c", 0), ("b", False)]
+    assert inspect.getdoc(method) == (
+        "Look around.\n\nArgs:\n    a: The a.\n    d: The d.\n    c: How many.\n    b: The b.\n\nReturns:\n"
+        "    What the environment answers."
+    )
+    assert (method("object", "x", "y", b=True), called) == ("seen", [("object", "look", {"a": "x", "d": "y", "b": True})])
+    bare = make_method(Tool(name="look", description="", parameters={"type": "object"}), ToolEpisodes._call)
+    assert inspect.getdoc(bare) == "Call look.\n\nReturns:\n    What the environment answers."
 
 
 @pytest.mark.parametrize("name", ["reset", "get_reward", "_hidden", "two words"])
@@ -91,6 +118,16 @@ def test_instances_without_rows_begin_alike() -> None:
     prompts = [first.reset() for _ in range(4)]
     assert prompts == [second.reset() for _ in range(4)]
     assert len(set(prompts)) > 1
+
+
+def test_a_row_chooses_its_task_and_split_and_counts_as_no_episode_without_a_row() -> None:
+    env = environments.make_sums(eval_dataset=[{"question": f"{n} + 9?", "answer": str(n + 9)} for n in range(2)])
+    episodes, other = make_episodes(env), make_episodes(env)
+    for example_id, split in ((0, "train"), (1, "eval"), (0, "eval"), (0, None)):
+        assert episodes.reset(example_id=example_id, split=split) is None
+        state = episodes._env.unwrapped.state
+        assert (state["example_id"], state["prompt"][-1].content) == (example_id, f"{example_id} + {9 if split == 'eval' else 2}?")
+    assert episodes.reset(example_id=None, split="eval") == other.reset()
 
 
 def test_rewards_are_those_of_wrappers() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from tests.environments import Talk
+from tests.models import InOrder
 from tests.training.trainers import environments
 from tests.training.trainers.stand_ins import install
 from vfgym.errors import ConfigurationError
+from vfgym.messages import Response, ResponseMessage, ResponseTokens, Usage
 
 
 @pytest.fixture
@@ -28,6 +30,7 @@ def test_rows_have_their_prompt_and_say_which_task_they_are_of(trl: Any) -> None
     for wrong in ("text", [{"role": "user", "content": "?"}]):
         with pytest.raises(ConfigurationError, match="which say which task they are of"):
             trl._task_of(wrong)
+    assert [row["example_id"] for row in trl.dataset(environments.make_guess(), num_examples=4)] == [0, 1, 2]
     for number in (0, True, 1.5):
         with pytest.raises(ConfigurationError, match="num_examples must be"):
             trl.dataset(environments.make_guess(), num_examples=number)
@@ -87,3 +90,69 @@ def test_a_rollout_that_is_not_one_sequence_counts_and_teaches_nothing(trl: Any)
     assert trl._row_of([sample, sample], 1.0, 9)["env_mask"] == [0]
     with pytest.raises(ConfigurationError, match="set use_vllm=False"):
         trl.rollout_func(environments.make_guess(), None)([], SimpleNamespace(use_vllm=True))
+
+
+class Policy(InOrder):
+    """Writes answers whose only token is their number."""
+
+    made: list[Any] = []
+
+    def __init__(self, model: Any, tokenizer: Any, *, max_batch: int) -> None:
+        super().__init__()
+        self.made.append((self, model, tokenizer, max_batch))
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+        number = len(self.asked) + 1
+        tokens = ResponseTokens([7, 8], [0, 0], [number], [1], [-float(number)])
+        self.answers.append(Response("id", 0, "m", Usage(2, 0, 1, 3), ResponseMessage(str(number), tokens=tokens)))
+        return await super().get_response(*args, **kwargs)
+
+
+class Trainer:
+    use_vllm = False
+    model = "wrapped model"
+    accelerator = SimpleNamespace(unwrap_model={"wrapped model": "model"}.get)
+    temperature, top_p, top_k, max_completion_length = 0.5, 0.25, 3, 11
+    state = SimpleNamespace(global_step=4)
+
+
+@pytest.mark.parametrize(("top_k", "told"), [(3, 3), (None, 0), (0, 0)])
+def test_rollouts_are_sampled_as_the_trainer_says_and_each_is_a_row(
+    trl: Any, monkeypatch: pytest.MonkeyPatch, top_k: int | None, told: int
+) -> None:
+    """Prompts of one task that follow each other are a group; rows are in the order of the prompts."""
+    monkeypatch.setattr(trl, "LocalPolicy", Policy)
+    monkeypatch.setattr(Trainer, "top_k", top_k)
+    env = environments.make_guess()
+    prompts = [row["prompt"] for row in trl.dataset(env)]
+    tokenizer = SimpleNamespace(eos_token_id=9)
+    played = trl.rollout_func(env, tokenizer)([prompts[2], prompts[2], prompts[1]], Trainer())
+    policy, *made = Policy.made[-1]
+    assert made == ["model", tokenizer, 3]
+    sampling = {"temperature": 0.5, "top_p": 0.25, "top_k": told, "max_tokens": 11}
+    assert [asked["sampling_args"] for asked in policy.asked] == [sampling] * 3
+    questions = [asked["prompt"][-1].content for asked in policy.asked]
+    assert sorted(questions) == ["1 + 2?", "2 + 2?", "2 + 2?"]
+    sampled = [ids[0] for ids in played["completion_ids"]]
+    assert [questions[number - 1] for number in sampled] == ["2 + 2?", "2 + 2?", "1 + 2?"]
+    assert played == {
+        "prompt_ids": [[7, 8]] * 3,
+        "completion_ids": [[number] for number in sampled],
+        "logprobs": [[-float(number)] for number in sampled],
+        "env_mask": [[1]] * 3,
+        "episode_reward": [float(questions[number - 1] == f"{number - 2} + 2?") for number in sampled],
+    }
+
+
+def test_where_no_rollout_is_one_sequence_the_trainer_hears_why(trl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unknowing(Policy):
+        async def get_response(self, *args: Any, **kwargs: Any) -> Response:
+            response = await super().get_response(*args, **kwargs)
+            response.message.tokens = None
+            return response
+
+    monkeypatch.setattr(trl, "LocalPolicy", Unknowing)
+    env = environments.make_guess()
+    prompts = [row["prompt"] for row in trl.dataset(env, num_examples=1)]
+    with pytest.raises(ConfigurationError, match="one sequence of tokens a rollout, and none of 1 is one: "):
+        trl.rollout_func(env, SimpleNamespace(eos_token_id=9))(prompts, Trainer())
