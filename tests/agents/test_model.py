@@ -98,9 +98,49 @@ async def test_endpoints_take_turns() -> None:
     assert (one.num_requests, other.num_requests) == (4, 4)
 
 
+def test_what_is_known_of_who_plays() -> None:
+    """A version of 0 is one; the parameters are copied."""
+    arguments = {"temperature": 0.0}
+    given = ClientConfig(api_base_url="http://127.0.0.1:9/v1", api_key="k")
+    agent = ModelAgent(given, "m", arguments)
+    arguments["temperature"] = 1.0
+    assert agent.as_spec() == {"model": "m", "client": given, "sampling_args": {"temperature": 0.0}}
+    assert (agent.config, agent.base_urls, agent.policy_version) == (given, "http://127.0.0.1:9/v1", None)
+
+    class Versioned(ScriptedClient):
+        policy_version = 0
+
+    client = Versioned([])
+    own = ModelAgent(client, "m")
+    assert (own.as_spec(), own.config, own.base_urls, own.policy_version) == (None, None, "", 0)
+    assert (own.clients, own.sampling_args) == ([client], {})
+
+
+async def test_prompts_are_made_tokens_by_the_client_with_the_tools_of_the_episode() -> None:
+    class Tokenizing(ScriptedClient):
+        async def prompt_ids(self, *args: Any, **kwargs: Any) -> Any:
+            asked.append((args, kwargs))
+            return [1, 2]
+
+    asked: list[Any] = []
+    agent = ModelAgent(Tokenizing([]), "m")
+    for env, names in ((environment(), ["add"]), (vfgym.SingleTurnEnv([{"question": "?"}]), None)):
+        observation, _ = env.reset(seed=0)
+        assert await agent.prompt_ids(observation, env.state) == [1, 2]
+        (shown, model, tools), state = asked.pop()
+        assert (shown, model, tools and [tool.name for tool in tools]) == (observation, "m", names)
+        assert state == {"state": env.state}
+
+
 @pytest.mark.parametrize(
-    ("client", "model", "arguments"), [("gpt", "m", None), (ScriptedClient([]), "", None), (ScriptedClient([]), "m", [])]
+    ("client", "model", "arguments", "says"),
+    [
+        ("gpt", "m", None, "expected"),
+        (ScriptedClient([]), "", None, "model must be the name of a model, as its provider calls it; got ''"),
+        (ScriptedClient([]), None, None, "as its provider calls it; got None"),
+        (ScriptedClient([]), "m", [], "sampling_args must be a dict of generation parameters, got list"),
+    ],
 )
-def test_what_it_cannot_be_made_of(client: Any, model: Any, arguments: Any) -> None:
-    with pytest.raises(ConfigurationError):
+def test_what_it_cannot_be_made_of(client: Any, model: Any, arguments: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
         ModelAgent(client, model, arguments)

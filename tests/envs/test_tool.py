@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 
-from vfgym import SingleTurnEnv, State, StatefulToolEnv, ToolEnv, ToolMessage
+from vfgym import SingleTurnEnv, State, StatefulToolEnv, ToolEnv, ToolMessage, blocking
 from vfgym.envs.tool import ToolMonitorRubric
-from vfgym.errors import ConfigurationError, InfraError, ResetNeeded, ToolCallError, ToolError, ToolParseError
+from vfgym.errors import AgentError, ConfigurationError, InfraError, ResetNeeded, SandboxError, ToolCallError, ToolError, ToolParseError
 from vfgym.messages import AssistantMessage, Message, ToolCall
 
 ROWS = [{"question": "use the tools"}]
@@ -256,7 +257,108 @@ def test_a_stop_error_leaves_no_other_call_of_the_message_half_done(stopping: To
     assert (outcome.info["stop_condition"], events) == ("has_error", ["a begins", "a ends"])
 
 
+@pytest.mark.parametrize(
+    ("raised", "cause"),
+    [
+        (SandboxError("gone"), "infrastructure"),
+        (AgentError("broken"), "policy"),
+        (LookupError("x"), "environment"),
+        (ToolError("x"), "environment"),
+    ],
+)
+def test_whose_doing_a_stop_error_is(raised: Exception, cause: str) -> None:
+    """That of a host is not the model's, although a call of the model met it."""
+
+    def break_down() -> None:
+        """Raise an error."""
+        raise raised
+
+    env = ToolEnv(tools=[break_down], dataset=ROWS, stop_errors=[Exception])
+    env.reset(seed=0)
+    env.step(calling(call("break_down")))
+    assert env.state.failure_cause == cause
+    assert isinstance(env.state["error"], ToolError)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(KeyboardInterrupt(), None), (SystemExit(1), "SystemExit(1) was raised"), (asyncio.CancelledError(), "CancelledError() was raised")],
+)
+def test_only_what_ends_the_run_is_not_told_to_the_model(error: BaseException, told: str | None, is_async: bool) -> None:
+    """A cancellation does where the task that plays was cancelled, and here it was not."""
+
+    def stop() -> None:
+        """Raise what stops everything."""
+        raise error
+
+    async def stop_later() -> None:
+        """Raise what stops everything."""
+        raise error
+
+    env = ToolEnv(tools=[stop, stop_later], dataset=ROWS)
+    env.reset(seed=0)
+    wrong = calling(call("stop_later" if is_async else "stop"))
+    if told is None:
+        with pytest.raises(type(error)):
+            env.step(wrong)
+    else:
+        assert env.step(wrong).observation[-1] == ToolMessage(told, tool_call_id="c1")
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"error_formatter": "text"}, "error_formatter must be a function from an exception to text, got str"),
+        ({"stop_errors": [LookupError, "x"]}, "stop_errors must be exceptions, got 'x'"),
+        ({"stop_errors": [int]}, "stop_errors must be exceptions, got <class 'int'>"),
+        ({"stop_errors": [LookupError("x")]}, "stop_errors must be exceptions, got LookupError"),
+        ({"stop_errors": LookupError}, r"stop_errors must be a list of exceptions, got type: write stop_errors=\[LookupError\]"),
+        ({"tools": say}, r"tools must be a list of functions, got function: write tools=\[say\]"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        ToolEnv(**{"dataset": ROWS, **arguments})
+
+
+@pytest.mark.parametrize(("arguments", "turns"), [({}, 10), ({"max_turns": 2}, 2), ({"max_turns": 0}, None), ({"max_turns": -1}, None)])
+def test_the_limit_of_turns(arguments: dict[str, int], turns: int | None) -> None:
+    env = ToolEnv(tools=[nothing], dataset=ROWS, **arguments)
+    env.reset(seed=0)
+    ends = [env.step(calling(call("nothing"))).truncated for _ in range(turns or 12)]
+    assert ends == [False] * (len(ends) - 1) + [turns is not None]
+    env.close()
+
+
 # Overriding the execution
+
+
+async def test_call_tool_can_be_called() -> None:
+    """Alone, as an override may."""
+    env = ToolEnv(tools=[add, later], dataset=ROWS)
+    assert await env.call_tool("add", {"a": 2, "b": 3}, "c7") == ToolMessage("5", tool_call_id="c7")
+    assert await env.call_tool("later", {"text": "hi"}, "c8") == ToolMessage("hi", tool_call_id="c8")
+    with pytest.raises(ToolCallError, match=r"unknown tool 'nope'; available: add, later$"):
+        await env.call_tool("nope", {}, "c9")
+
+
+async def test_a_blocking_tool_holds_up_no_event_loop() -> None:
+    threads: list[int] = []
+
+    @blocking
+    def wait(text: str) -> str:
+        """Return the text."""
+        threads.append(threading.get_ident())
+        return text
+
+    env = ToolEnv(tools=[wait], dataset=ROWS)
+    await env.areset(seed=0)
+    outcome = await env.astep(calling(call("wait", {"text": "a"}, "1"), call("wait", {"text": "b"}, "2")))
+    assert [message["content"] for message in outcome.observation[2:]] == ["a", "b"]
+    assert threading.get_ident() not in threads
+    await env.aclose()
 
 
 def test_call_tool_may_be_overridden() -> None:
@@ -286,7 +388,38 @@ def test_tools_are_shown_in_info_and_follow_add_and_remove() -> None:
     assert [*info["metrics"]] == ["num_turns", "total_tool_calls", "say_calls"]
     assert (env.tools, env.tool_map, [tool.name for tool in env.tool_defs]) == ([say], {"say": say}, ["say"])
     [message] = answers(env, call("add", {"a": 1}))
-    assert "unknown tool" in message["content"]
+    assert message["content"] == "unknown tool 'add'; available: say."
+    [message] = answers(env, call("says", {"text": "a"}))
+    assert message["content"] == "unknown tool 'says'; available: say. Did you mean `say`?"
+    env.remove_tool(say)
+    [message] = answers(env, call("say", {"text": "a"}))
+    assert message["content"] == "unknown tool 'say'; available: none."
+    with pytest.raises(ConfigurationError, match=r"it has none$"):
+        env.remove_tool(say)
+    env.close()
+
+
+def test_a_tool_may_be_replaced_by_one_of_its_name() -> None:
+    """What was known of the first one is forgotten; the list that was given stays as it was."""
+
+    def plain(text: str) -> str:
+        """Return the text twice."""
+        return 2 * text
+
+    plain.__name__ = "later"
+    given = [add, later, say]
+    env = ToolEnv(tools=given, dataset=ROWS)
+    before = env.action_space
+    env.remove_tool(later)
+    without = env.action_space
+    env.add_tool(plain)
+    assert (given, env.tools, [*env.tool_map]) == ([add, later, say], [add, say, plain], ["add", "say", "later"])
+    assert [message["content"] for message in answers(env, call("later", {"text": "a"}, "1"), call("say", {"text": "b"}, "2"))] == [
+        "aa",
+        "b",
+    ]
+    names = [{tool.name for tool in space.sampler.tools} for space in (before, without, env.action_space)]
+    assert names == [{"add", "later", "say"}, {"add", "say"}, {"add", "say", "later"}]
     env.close()
 
 
