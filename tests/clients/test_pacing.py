@@ -120,6 +120,22 @@ async def test_answers_raise_it_again_until_there_is_no_limit() -> None:
     assert pace.allowed == math.inf
 
 
+async def test_answers_to_earlier_requests_do_not_end_the_time_for_which_the_provider_is_left_alone() -> None:
+    pace = Pace(2)
+    await enter(pace, 2)
+    pausing = asyncio.create_task(pace.pause(60))
+    await asyncio.sleep(0)
+    pace.note_answer()
+    pace.leave()
+    entering = asyncio.create_task(pace.enter())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not entering.done()
+    for task in (pausing, entering):
+        task.cancel()
+    await asyncio.wait({pausing, entering})
+
+
 async def test_one_is_always_allowed() -> None:
     pace = Pace(2)
     await pace.enter()

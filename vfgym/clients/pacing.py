@@ -82,7 +82,10 @@ class Pace:
         """Allow more, after an answer."""
         if self.allowed < math.inf:
             raised = self.allowed + 1 / self.allowed
-            self.allowed = raised if raised < self.most else math.inf
+            if raised < self.most:
+                self.allowed = raised
+            else:  # no limit again, but not while the provider wants to be left alone: nothing is held back where there is no limit
+                self.allowed = self.most if time.monotonic() < self._held_until else math.inf
             if self._waiting and self._running < self.allowed:
                 self._wake_next()
 
