@@ -285,7 +285,11 @@ class Simulation:
             self._counts["deaths"] += 1
         self._num_usable -= 1
         if not self._num_usable:
-            self._over.fail(vfgym.errors.WorkersLost(f"no worker is left: each died {_MOST_STARTS} times in a row before it had started"))
+            self._over.fail(
+                vfgym.errors.WorkersLost(
+                    f"no worker is left: each died {_MOST_STARTS} times in a row before it had started, within {self._options.start:g} s"
+                )
+            )
 
     def _play(self, worker: _Worker) -> Iterator[simpy.Event]:
         """Play one rollout after the other, in one of the places of a worker."""
@@ -699,6 +703,7 @@ def check(options: Options) -> dict[str, Any]:
         ``calibrated`` (the options with what was measured of this machine), and for each figure ``forecast``, ``measured`` and ``ratio``
         (None where nothing was measured).
     """
+    logging.getLogger("vfgym").setLevel(logging.ERROR)  # each death is a warning
     options = calibrate(options)
     expected = forecast(options)
     with served(options) as server:
@@ -810,8 +815,10 @@ def main(arguments: list[str] | None = None) -> None:
         serve(Options(**json.loads(served)))
         return
     options = dataclasses.replace(CHECKED if checks else Options(), **chosen)
-    logging.getLogger("vfgym").setLevel(logging.ERROR)  # each death is a warning
-    found = check(options) if checks else {"options": _as_json(options), **forecast(options)}
+    try:
+        found = check(options) if checks else {"options": _as_json(options), **forecast(options)}
+    except vfgym.errors.WorkersLost as error:
+        sys.exit(str(error))
     if as_json:
         print(json.dumps(found, indent=2))
     else:

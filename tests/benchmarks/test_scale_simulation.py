@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -262,6 +263,11 @@ def test_options_that_cannot_be(arguments: list[str], message: str, capsys: pyte
     assert message in capsys.readouterr().err
 
 
+def test_a_run_that_nobody_can_play(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"no worker is left: .* within 50 s"):
+        main(["--rollouts", "200", "--mtbf", "0.001", "--start", "50"])
+
+
 # A real run
 
 
@@ -279,7 +285,11 @@ def test_a_real_run_beside_its_forecast() -> None:
 @pytest.mark.exhaustive
 def test_a_check_with_deaths() -> None:
     options = replace(scale_simulation.CHECKED, rollouts=1500, mtbf=6.0)
-    told = check(options)
+    level = logging.getLogger("vfgym").level
+    try:
+        told = check(options)
+    finally:
+        logging.getLogger("vfgym").setLevel(level)
     assert set(told["figures"]) == {"seconds", "requests", "refused", "deaths", "redone", "failed", "gave_up"}
     assert told["figures"]["deaths"]["measured"] > 0
     assert told["calibrated"]["cpu_rollout"] > 0
