@@ -143,7 +143,7 @@ class _Core:
         self.busy -= max(0.0, self._free_at - self._env.now)
 
 
-class _Pace:
+class Pace:
     """How many requests of a worker are under way at once: `vfgym.clients.pacing.Pace` in simulated time."""
 
     def __init__(self, env: simpy.Environment, most: int) -> None:
@@ -154,6 +154,7 @@ class _Pace:
         self._held_until = self._next_cut = -math.inf
 
     def enter(self) -> Iterator[simpy.Event]:
+        """Wait until one more request may begin, and count it as under way."""
         while self._allowed < math.inf:
             held = self._held_until - self._env.now
             if held > 0:
@@ -167,10 +168,12 @@ class _Pace:
         self._running += 1
 
     def leave(self) -> None:
+        """Count a request as over."""
         self._running -= 1
         self._wake()
 
     def note_answer(self) -> None:
+        """Allow more, after an answer."""
         if self._allowed < math.inf:
             raised = self._allowed + 1 / self._allowed
             if raised < self._most:
@@ -180,6 +183,7 @@ class _Pace:
             self._wake()
 
     def note_refusal(self, seconds: float) -> None:
+        """Allow less, and let nothing begin for so many seconds."""
         now = self._env.now
         self._held_until = max(self._held_until, now + seconds)
         if now >= self._next_cut:
@@ -208,7 +212,7 @@ class _Worker:
     """A worker that is connected."""
 
     number: int
-    pace: _Pace
+    pace: Pace
     core: _Core
     places: list[simpy.Process] = field(default_factory=list)
     jobs: dict[_Job, None] = field(default_factory=dict)
@@ -273,7 +277,7 @@ class Simulation:
             self._times["starting"] += places * min(start, lifetime)
             if lifetime > start:
                 num_starts = 0
-                worker = self._workers[number] = _Worker(number, _Pace(env, places), _Core(env))
+                worker = self._workers[number] = _Worker(number, Pace(env, places), _Core(env))
                 worker.places = [env.process(self._play(worker)) for _ in range(places)]
                 if lifetime == math.inf:
                     return

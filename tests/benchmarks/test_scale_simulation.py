@@ -8,14 +8,20 @@ import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("simpy")
 
+import simpy
+
 from benchmarks import scale_simulation
 from benchmarks.scale_simulation import Options, TokenBucket, check, forecast, main
+from vfgym.clients import pacing
 from vfgym.errors import WorkersLost
 
 PLAIN = Options(rollouts=200, workers=1, concurrent=1, turns=1, median=0.5, sigma=0.0, cpu_rollout=0.0, cpu_row=0.0, start=0.0)
@@ -24,9 +30,15 @@ PLAIN = Options(rollouts=200, workers=1, concurrent=1, turns=1, median=0.5, sigm
 
 @dataclass(frozen=True, kw_only=True)
 class Mortal(Options):
-    """A run whose workers live as long as is said, in the order in which they are started, and all others for ever."""
+    """A run whose first workers live as long as is said, and whose first rollouts take as long as is said."""
 
     lives: tuple[float, ...] = ()
+    times: tuple[float, ...] = ()
+
+    def latencies(self) -> np.ndarray:
+        latencies = super().latencies()
+        latencies[: len(self.times), 0] = self.times
+        return latencies
 
     def lifetimes(self) -> Iterator[float]:
         return itertools.chain(self.lives, itertools.repeat(math.inf))
@@ -58,6 +70,7 @@ def found(options: Options, *names: str) -> list[Any]:
         pytest.param({"cpu_row": 0.125, "median": 0.0, "concurrent": 50, "workers": 5}, 200 * 0.125, id="the coordinator has one core"),
         pytest.param({"cpu_rollout": 0.25, "median": 0.0, "concurrent": 50}, 200 * 0.25, id="a worker has one core"),
         pytest.param({"cpu_rollout": 0.25, "median": 0.0, "concurrent": 50, "workers": 5}, 40 * 0.25, id="five workers have five"),
+        pytest.param({"cpu_rollout": 0.25, "median": 0.0, "concurrent": 999, "workers": 2, "rollouts": 4}, 0.5, id="no worker takes all"),
         pytest.param({"cpu_rollout": 0.2, "rollouts": 2, "concurrent": 2}, 0.8, id="what is ready at once waits in line"),
     ],
 )
@@ -122,6 +135,7 @@ def test_a_refused_request_waits_as_long_as_it_is_asked_to() -> None:
     assert found(limited, "seconds", "requests", "refused", "gave_up") == [199, 399, 199, 0]
     assert found(replace(limited, requests_per_second=0.5, retry_after=2.0), "seconds", "refused") == [398, 199]
     assert found(replace(limited, retry_after=4.0, rollouts=3), "seconds", "refused") == [8, 2]
+    assert found(replace(limited, network=0.25, rollouts=2), "seconds", "refused") == [1.75, 1]
 
 
 def test_a_refusal_holds_the_requests_of_all_workers() -> None:
@@ -135,6 +149,34 @@ def test_a_rollout_gives_up_when_its_request_is_refused_too_often() -> None:
     told = forecast(limited)
     assert (told["gave_up"], told["requests"], told["refused"]) == (2, 1 + 2 * 11, 2 * 11)
     assert told["seconds"] == pytest.approx(20.0)
+
+
+def test_a_simulated_worker_slows_down_as_a_real_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals, answers and requests in any order, in which both let begin the same."""
+    for seed in range(20):
+        random, env = Random(seed), simpy.Environment()
+        monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda env=env: env.now))
+        most = random.choice([1, 2, 3, 16])
+        real, simulated, running = pacing.Pace(most), scale_simulation.Pace(env, most), 0
+        for _ in range(200):
+            env.run(until=env.now + random.expovariate(4.0))
+            what = random.choices(["begin", "answer", "refuse"], [5, 4, 1])[0]
+            if what == "begin" and running < most:
+                may_begin = next(simulated.enter(), None) is None
+                simulated._waiting.clear()
+                begins = real.enter()
+                with pytest.raises(StopIteration if may_begin else RuntimeError):  # where it has to wait, no loop is running
+                    begins.send(None)
+                running += may_begin
+            elif what == "answer" and running:
+                for pace in (real, simulated):
+                    pace.note_answer()
+                    pace.leave()
+                running -= 1
+            elif what == "refuse":
+                seconds = random.choice([0.0, 0.25, 3.0])
+                real._note_refusal(seconds)
+                simulated.note_refusal(seconds)
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -158,9 +200,18 @@ def test_what_a_dead_worker_played_is_played_again() -> None:
     assert found(told, "requests", "lost_requests", "lost_place_seconds") == [3, 1, 2]
 
 
-def test_another_worker_plays_it_if_it_is_free_first() -> None:
-    assert found(replace(DYING, lives=(3.0,), workers=2, concurrent=2, rollouts=2, start=1.0), "seconds") == [9]
-    assert found(replace(DYING, lives=(5.5, math.inf), workers=2, concurrent=2, rollouts=2, start=5.0), "seconds") == [15]
+def test_it_is_played_before_what_has_not_begun() -> None:
+    """The rollout of 10 s is lost at 3 s, and begins again at 3.5 s on the other worker."""
+    told = replace(DYING, lives=(3.0,), times=(10.0, 2.5), median=2.0, workers=2, concurrent=2, rollouts=6)
+    assert found(told, "seconds", "redone") == [13.5, 1]
+
+
+def test_who_waits_plays_what_is_left_unless_the_others_are_only_about_to_connect() -> None:
+    """Within the first 10 s each worker that may come keeps its share; afterwards only those that are connected do."""
+    two = replace(DYING, workers=2, concurrent=4, rollouts=2)
+    assert found(replace(two, lives=(math.inf, 2.0)), "seconds") == [3 + 5]
+    assert found(replace(two, lives=(12.0,), times=(20.0,)), "seconds") == [12 + 20]
+    assert found(replace(two, lives=(math.inf, 8.0), start=9.0), "seconds") == [10 + 5]
 
 
 def test_the_third_death_is_a_failed_row() -> None:
@@ -174,10 +225,29 @@ def test_what_two_workers_died_of_is_played_alone() -> None:
     assert found(replace(DYING, lives=(2.0, 2.0), concurrent=2, rollouts=2), "seconds", "redone", "failed") == [15, 4, 0]
 
 
+def test_who_plays_something_alone_finishes_what_it_plays_first() -> None:
+    """The first worker dies with two rollouts at 12 and at 24 s; the other one plays until 51 s, and then these, one by one."""
+    told = replace(DYING, lives=(12.0, math.inf, 12.0), times=(5.0, 5.0, 14.0, 40.0), start=11.0, workers=2, concurrent=4, rollouts=4)
+    assert found(told, "seconds", "redone", "failed") == [61, 4, 0]
+
+
+def test_what_is_to_be_played_alone_goes_to_any_worker() -> None:
+    """Both workers die twice. One plays its rollout until 10 s, and dies at 12 s; by then the other one has begun the other rollout."""
+    told = replace(DYING, lives=(2.0, 2.0, 2.0, 2.0, 8.0), workers=2, concurrent=2, rollouts=2)
+    assert found(told, "seconds", "deaths", "failed") == [15, 5, 0]
+
+
+def test_what_dead_workers_computed_counts_as_busy() -> None:
+    """It computes from 1 to 2 s, dies, and computes for 2 s before and after the request that follows."""
+    assert found(replace(DYING, lives=(2.0,), cpu_rollout=4.0), "seconds", "workers_busy") == [12, 5 / 12]
+
+
 def test_a_worker_that_dies_before_it_has_started_three_times_is_given_up() -> None:
     with pytest.raises(WorkersLost, match="died 3 times in a row before it had started"):
         forecast(replace(DYING, lives=(0.5,) * 3))
     assert found(replace(DYING, lives=(0.5,) * 2), "seconds", "deaths", "redone") == [0.5 * 2 + 1 + 5, 2, 0]
+    told = forecast(replace(DYING, lives=(0.5,) * 2))
+    assert told["place_time"]["starting"] == pytest.approx(2 / 7)
     both = replace(DYING, lives=(0.5, math.inf, 0.5, 0.5), workers=2, concurrent=2, rollouts=2)
     assert found(both, "seconds", "deaths") == [11, 3]
 
