@@ -24,6 +24,9 @@ from vfgym.sandboxes.container import _engine
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "vfgym/workers")
 """What the command lines of processes hold that many tests share, and that end with the run."""
 
+LEFT_OUT = "not exhaustive and not peers"
+"""Which cases a run makes where it is not told otherwise (see pyproject.toml)."""
+
 SECONDS_TO_END = 10.0
 """How long a process that is ending may take after its test."""
 
@@ -35,6 +38,28 @@ os.unsetenv("LINES")
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt what tests start, also where the shell has put the whole run in the background and had it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # processes inherit that a signal is ignored, but no handler
+
+
+def pytest_sessionstart() -> None:
+    """Leave out collections of garbage while cases are collected: nothing of them is."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let collections of garbage look at nothing older than the first case: the heap of seventeen thousand cases takes each a second."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    """Make no cases of a family that the run leaves out: there are as many as of all others. One that is asked for by name is made."""
+    config = collector.config
+    if config.option.markexpr != LEFT_OUT or not name.startswith("test") or any("::" in argument for argument in config.args):
+        return None
+    marks = [*collector.iter_markers(), *getattr(obj, "pytestmark", ())]
+    return [] if any(mark.name in ("exhaustive", "peers") for mark in marks) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -128,10 +153,9 @@ def nothing_is_remembered_of_other_tests() -> Iterator[None]:
 
 @pytest.fixture
 def young_heap() -> Iterator[None]:
-    """Let `gc.collect` look at nothing older than the test: the rest of a run's heap takes it a second."""
+    """Let `gc.collect` look at nothing older than the test."""
     gc.freeze()
     yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
