@@ -152,10 +152,9 @@ def nothing_is_remembered_of_other_tests() -> Iterator[None]:
 
 
 @pytest.fixture
-def young_heap() -> Iterator[None]:
+def young_heap() -> None:
     """Let `gc.collect` look at nothing older than the test."""
     gc.freeze()
-    yield
 
 
 @pytest.fixture(scope="module")

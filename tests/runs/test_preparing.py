@@ -155,7 +155,8 @@ def test_a_rollout_that_was_not_played_says_which_one_it_is() -> None:
     run = prepared(NimEnv(), num_examples=2, rollouts_per_example=2, both_seats=True, seed=5, max_retries=3)
     example = [*run.inputs.examples()][1]
     failure = InfraError("gone")
-    found = run.unplayed(example, 3, failure)
+    other, found = run.unplayed(GroupJob(example, [0, 3]), failure)
+    assert (other.number, other.pair) == (0, {"player": 0, "pair": 2})
     task = run.inputs.task(example, 3)
     assert (found.number, found.env, found.failure, found.seen_return) == (3, run.definition, failure, 0.0)
     assert (found.seed, found.pair) == (Seeds(5).of(example, 1), {"player": 1, "pair": 3})
