@@ -134,7 +134,7 @@ def textarena(bench: Bench) -> Iterator[Figure]:
     for what, games in (
         ("whole episodes, scored", whole),
         ("moves before the last", [cut for played in whole if (cut := without_the_end(played)).moves]),
-    ):
+    )[: bench.count(2, 1)]:
         rounds = 25
         asked = {"games": [game._asdict() for game in games], "seed": SEED, "small": bench.small, "rounds": rounds}
         command = [sys.executable, "-m", "benchmarks.textarena_alone"]

@@ -63,6 +63,10 @@ class Bench:
         return [min(each) for each in zip(*values, strict=True)]
 
 
+class LeftOut(Exception):
+    """Raised by a measurement that cannot be made on this machine; the message says why."""
+
+
 Measurement = Callable[[Bench], Iterator[Figure]]
 AnyMeasurement = TypeVar("AnyMeasurement", bound=Measurement)
 

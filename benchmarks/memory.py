@@ -26,7 +26,7 @@ def kept_rollouts(bench: Bench) -> Iterator[Figure]:
             return vf.Response(id="1", created=0, model="m", usage=None, message=message)
 
     for length, count, limit in ((1, 200, 6.0), (100, 10, 130.0)):
-        env = long_env(vf, bench.count(count, 4), length)
+        env = long_env(bench, bench.count(count, 4), length)
         rows = [dict(row) for row in env.get_dataset()]
 
         async def play(env: Any = env, rows: Any = rows) -> list[Any]:

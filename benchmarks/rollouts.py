@@ -79,21 +79,28 @@ def plain_class(vf: Any) -> type:
     return Plain
 
 
-def questions(count: int) -> Any:
-    """Return questions as a Hugging Face dataset, which both implementations take."""
+def questions(bench: Bench, count: int) -> Any:
+    """Return questions as a Hugging Face dataset, which both implementations take.
+
+    Where little is done, this library gets them as a list: to import ``datasets`` takes longer than to measure.
+    """
+    rows = [{"question": f"{i} + {i}?", "answer": "42"} for i in range(count)]
+    if bench.small and bench.package != "verifiers":
+        return rows
     from datasets import Dataset
 
-    return Dataset.from_list([{"question": f"{i} + {i}?", "answer": "42"} for i in range(count)])
+    return Dataset.from_list(rows)
 
 
-def long_env(vf: Any, count: int, turns: int, text: str = "go on") -> Any:
+def long_env(bench: Bench, count: int, turns: int, text: str = "go on") -> Any:
     """Return an environment that answers every message, for so many turns."""
+    vf = bench.vf
 
     class GoOn(vf.MultiTurnEnv):  # type: ignore[misc, name-defined]
         async def env_response(self, messages: Any, state: Any, **kwargs: Any) -> Any:
             return [vf.UserMessage(content=text)]
 
-    return GoOn(dataset=questions(count), max_turns=turns, rubric=vf.Rubric())
+    return GoOn(dataset=questions(bench, count), max_turns=turns, rubric=vf.Rubric())
 
 
 def evaluation(env: Any, client: Any, **kwargs: Any) -> Callable[[], Any]:
@@ -113,7 +120,7 @@ def exact(completion: Any, answer: str) -> float:
 def single_turn(bench: Bench) -> Iterator[Figure]:
     """One question, one answer, one reward function, through `evaluate`."""
     vf, count = bench.vf, bench.count(2000, 64)
-    env = vf.SingleTurnEnv(dataset=questions(count), rubric=vf.Rubric(funcs=[exact]))
+    env = vf.SingleTurnEnv(dataset=questions(bench, count), rubric=vf.Rubric(funcs=[exact]))
     client = plain_class(vf)(object())
     for what, at_once, limit in (("64 at once", 64, 115.0), ("all at once", -1, 150.0)):
         run = evaluation(env, client, max_concurrent=at_once)
@@ -146,7 +153,7 @@ def turns(bench: Bench) -> Iterator[Figure]:
     ):
         for length, limit in limits.items():
             if length == 20 or not bench.small:
-                cost = cost_of_a_turn(bench, length, lambda count, turns: long_env(vf, count, turns), client)
+                cost = cost_of_a_turn(bench, length, lambda count, turns: long_env(bench, count, turns), client)
                 yield Figure(f"{what}, at turn {length}", cost, "µs", limit)
 
 
@@ -172,7 +179,7 @@ def tool_turn(bench: Bench) -> Iterator[Figure]:
     converting = openai_client(vf, {"content": None, "tool_calls": [native]})
 
     def make_env(count: int, turns: int) -> Any:
-        return vf.ToolEnv(tools=[add], dataset=questions(count), max_turns=turns, rubric=vf.Rubric())
+        return vf.ToolEnv(tools=[add], dataset=questions(bench, count), max_turns=turns, rubric=vf.Rubric())
 
     yield Figure("tool turn", cost_of_a_turn(bench, 40, make_env, bare_client(vf, message)), "µs", 60.0)
     for length, limit in ((30, 95.0), (300, 250.0)):
@@ -203,13 +210,13 @@ def reward_functions(bench: Bench) -> Iterator[Figure]:
         return [0.5] * len(completions)
 
     def run_of(functions: list[Any]) -> Callable[[], Any]:
-        return evaluation(vf.SingleTurnEnv(dataset=questions(count), rubric=vf.Rubric(funcs=functions)), client, max_concurrent=64)
+        return evaluation(vf.SingleTurnEnv(dataset=questions(bench, count), rubric=vf.Rubric(funcs=functions)), client, max_concurrent=64)
 
     scored, unscored = run_of([exact, none, length, asked, taken]), run_of([])
     # A small difference of large numbers: the smallest of many.
     with_five, with_none = bench.best(lambda: cpu(scored), lambda: cpu(unscored), rounds=15)
     yield Figure("five reward functions", (with_five - with_none) / count * MICROSECONDS, "µs", 20.0)
-    env = vf.SingleTurnEnv(dataset=questions(count // 8), rubric=vf.Rubric(funcs=[exact, spread]))
+    env = vf.SingleTurnEnv(dataset=questions(bench, count // 8), rubric=vf.Rubric(funcs=[exact, spread]))
     grouped = evaluation(env, client, rollouts_per_example=8, max_concurrent=64)
     [seconds] = bench.best(lambda: cpu(grouped))
     yield Figure("rollout in a scored group of 8", seconds / (count // 8 * 8) * MICROSECONDS, "µs")
@@ -219,7 +226,7 @@ def reward_functions(bench: Bench) -> Iterator[Figure]:
 def saving(bench: Bench) -> Iterator[Figure]:
     """Saving rollouts of 20 turns with their trajectories, and resuming a run that is complete."""
     vf, count = bench.vf, bench.count(50, 4)
-    env, client = long_env(vf, count, 20, "go on " * 20), bare_client(vf, "and then? " * 20)
+    env, client = long_env(bench, count, 20, "go on " * 20), bare_client(vf, "and then? " * 20)
     with tempfile.TemporaryDirectory() as folder:
         numbers = iter(range(1000))
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # instead of this folder, whose modules have names that others may have too
 
-from benchmarks.measuring import PEER_PACKAGES, Bench, Figure, Measurement  # noqa: E402
+from benchmarks.measuring import PEER_PACKAGES, Bench, Figure, LeftOut, Measurement  # noqa: E402
 from scripts import peers  # noqa: E402
 
 ROOMS = ("rollouts", "games", "vector", "serving", "executors", "memory")
@@ -52,10 +52,14 @@ def name_of(measurement: Measurement) -> str:
 
 
 def measure(name: str, bench: Bench) -> None:
-    """Measure in this process, and print the figures as the last line."""
+    """Measure in this process, and print what was found as the last line."""
     module, _, function = name.partition(":")
-    figures = [asdict(figure) for figure in getattr(import_module(module), function)(bench)]
-    print("\n" + json.dumps(figures), flush=True)
+    found: dict[str, Any] = {"figures": []}
+    try:
+        found["figures"].extend(asdict(figure) for figure in getattr(import_module(module), function)(bench))
+    except LeftOut as error:
+        found["left_out"] = str(error)
+    print("\n" + json.dumps(found), flush=True)
 
 
 def measure_in(python: str | Path, measurement: Measurement, bench: Bench) -> list[Figure]:
@@ -69,7 +73,10 @@ def measure_in(python: str | Path, measurement: Measurement, bench: Bench) -> li
             raise MeasurementFailed(f"it took more than {MOST_SECONDS} s") from None
     if done.returncode:
         raise MeasurementFailed((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    return [Figure(**figure) for figure in json.loads(done.stdout.splitlines()[-1])]
+    found = json.loads(done.stdout.splitlines()[-1])
+    if "left_out" in found:
+        tell(f"{name_of(measurement)} is left out: {found['left_out']}")
+    return [Figure(**figure) for figure in found["figures"]]
 
 
 def row_of(room: str, figure: Figure, theirs: Figure | None, peer: str | None) -> Row:

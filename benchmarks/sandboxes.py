@@ -8,14 +8,22 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from benchmarks.measuring import MILLISECONDS, Bench, Figure
+from benchmarks.measuring import MILLISECONDS, Bench, Figure, LeftOut
 
 if TYPE_CHECKING:
     from vfgym.sandboxes import Sandbox
 
 
 def sandboxes(bench: Bench) -> Iterator[Figure]:
-    """Measure the best sandbox that there is here: the CPU time of this process and of the sandbox's."""
+    """Measure the safe sandbox that is chosen here: the CPU time of this process and of the sandbox's."""
+    from vfgym.errors import ConfigurationError
+    from vfgym.sandboxes import SandboxSpec
+    from vfgym.sandboxes.creation import check_spec
+
+    try:
+        check_spec(SandboxSpec())
+    except ConfigurationError:
+        raise LeftOut("no safe sandbox works here (`vfgym sandboxes` says why)") from None
 
     async def collect() -> list[Figure]:
         return [figure async for figure in measure(bench)]

@@ -157,7 +157,7 @@ def clients(bench: Bench) -> Iterator[Figure]:
 def rollouts_over_http(bench: Bench) -> Iterator[Figure]:
     """Single-turn rollouts through `evaluate`, 256 at once, with a server that takes 20 ms."""
     vf, count = bench.vf, bench.count(2000, 64)
-    env = vf.SingleTurnEnv(dataset=questions(count), rubric=vf.Rubric(funcs=[exact]))
+    env = vf.SingleTurnEnv(dataset=questions(bench, count), rubric=vf.Rubric(funcs=[exact]))
     with served("bare", LATENCY, bench.ours) as server:
         config = vf.ClientConfig(api_base_url=f"{server.url}/v1", api_key_var="NO_SUCH_KEY")
         run = evaluation(env, config, max_concurrent=AT_ONCE, independent_scoring=True)

@@ -165,7 +165,8 @@ def over_the_game(bench: Bench) -> Iterator[Figure]:
 @beside("gem")
 def kinds_of_gem(bench: Bench) -> Iterator[Figure]:
     """Environments of which GEM has its own, 16 in a plain loop."""
-    for name, (env_id, case) in (GEM if bench.package == "gem" else BESIDE_GEM).items():
+    kinds = GEM if bench.package == "gem" else BESIDE_GEM
+    for name, (env_id, case) in [*kinds.items()][: bench.count(len(kinds), 1)]:
         if bench.package == "gem":
             import gem
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from benchmarks.measuring import Bench, Figure, beside
+from benchmarks.measuring import Bench, Figure, LeftOut, beside
 
 
 def two_figures(bench: Bench) -> Iterator[Figure]:
@@ -27,6 +27,11 @@ def fails(bench: Bench) -> Iterator[Figure]:
 def ends_its_process(bench: Bench) -> Iterator[Figure]:
     os._exit(3)
     yield
+
+
+def cannot_be_made_here(bench: Bench) -> Iterator[Figure]:
+    yield Figure("made", 1.0, "s")
+    raise LeftOut("there is no such device")
 
 
 @beside("verifiers")

@@ -120,6 +120,14 @@ def test_a_measurement_that_fails_is_named_and_the_others_go_on(
     assert f"serving: {measurement.__name__} failed: {said}" in capsys.readouterr().err
 
 
+def test_what_cannot_be_measured_on_this_machine_is_told_and_is_no_failure(
+    measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure_these(measurements.cannot_be_made_here, rooms=("executors",))
+    assert [row["name"] for row in rows_of(tmp_path, "--no-peers")] == ["made"]
+    assert "cannot_be_made_here is left out: there is no such device" in capsys.readouterr().err
+
+
 # Peers
 
 
