@@ -33,7 +33,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a measurement is told."""
+    """What is measured, and how much of it."""
 
     package: str = "verifiers_compat"
     """The package that is measured."""
@@ -63,7 +63,7 @@ class Bench:
         return [min(each) for each in zip(*values, strict=True)]
 
 
-class LeftOut(Exception):
+class Skipped(Exception):
     """Raised by a measurement that cannot be made on this machine; the message says why."""
 
 

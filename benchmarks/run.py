@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # instead of this folder, whose modules have names that others may have too
 
-from benchmarks.measuring import PEER_PACKAGES, Bench, Figure, LeftOut, Measurement  # noqa: E402
+from benchmarks.measuring import PEER_PACKAGES, Bench, Figure, Measurement, Skipped  # noqa: E402
 from scripts import peers  # noqa: E402
 
 ROOMS = ("rollouts", "games", "vector", "serving", "executors", "memory")
@@ -57,8 +57,8 @@ def measure(name: str, bench: Bench) -> None:
     found: dict[str, Any] = {"figures": []}
     try:
         found["figures"].extend(asdict(figure) for figure in getattr(import_module(module), function)(bench))
-    except LeftOut as error:
-        found["left_out"] = str(error)
+    except Skipped as error:
+        found["skipped"] = str(error)
     print("\n" + json.dumps(found), flush=True)
 
 
@@ -74,8 +74,8 @@ def measure_in(python: str | Path, measurement: Measurement, bench: Bench) -> li
     if done.returncode:
         raise MeasurementFailed((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
     found = json.loads(done.stdout.splitlines()[-1])
-    if "left_out" in found:
-        tell(f"{name_of(measurement)} is left out: {found['left_out']}")
+    if "skipped" in found:
+        report(f"{name_of(measurement)} is skipped: {found['skipped']}")
     return [Figure(**figure) for figure in found["figures"]]
 
 
@@ -102,7 +102,7 @@ def rows_of(room: str, measurement: Measurement, bench: Bench, interpreters: dic
     """Measure here and, where there is an interpreter of its peer, there.
 
     Raises:
-        MeasurementFailed: If it failed here. What fails in a peer is told, and left out.
+        MeasurementFailed: If it failed here. What fails in a peer is reported, and skipped.
     """
     figures = measure_in(sys.executable, measurement, bench)
     peer: str | None = getattr(measurement, "peer", None)
@@ -112,7 +112,7 @@ def rows_of(room: str, measurement: Measurement, bench: Bench, interpreters: dic
         try:
             theirs = {figure.name: figure for figure in measure_in(interpreters[peer], measurement, there)}
         except MeasurementFailed as error:
-            tell(f"{peer} is left out of {name_of(measurement)}: {error}")
+            report(f"{name_of(measurement)} is skipped in {peer}: {error}")
     return [row_of(room, figure, theirs.get(figure.name), peer) for figure in figures]
 
 
@@ -120,7 +120,7 @@ def rows_of(room: str, measurement: Measurement, bench: Bench, interpreters: dic
 
 
 def interpreters_of(measurements: Sequence[Measurement], folder: Path) -> dict[str, Path]:
-    """Return the interpreters of the peers of measurements, made where they are missing; what cannot be installed is told, and left out."""
+    """Return the interpreters of the peers of measurements, made where missing; what cannot be installed is reported, and skipped."""
     found = {}
     for peer in dict.fromkeys(getattr(measurement, "peer", None) for measurement in measurements):
         if peer is None:
@@ -128,11 +128,11 @@ def interpreters_of(measurements: Sequence[Measurement], folder: Path) -> dict[s
         python = peers.python_of(peer, folder)
         try:
             if not can_import(python, PEER_PACKAGES[peer]):
-                tell(f"{peer} is installed in {python.parents[1]}")
+                report(f"{peer} is installed in {python.parents[1]}")
                 peers.make(peer, folder)
             found[peer] = python
         except (OSError, subprocess.SubprocessError) as error:
-            tell(f"{peer} is left out, since it cannot be installed: {error}")
+            report(f"{peer} is skipped, since it cannot be installed: {error}")
     return found
 
 
@@ -144,7 +144,7 @@ def can_import(python: Path, package: str) -> bool:
 # The table
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     """Write a line that is not part of the table."""
     print(line, file=sys.stderr, flush=True)
 
@@ -208,20 +208,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     interpreters = {} if arguments.no_peers else interpreters_of(measurements, arguments.peers.absolute())
     found: dict[str, Any] = {"machine": machine(), "rows": []}
     print(", ".join(f"{name}: {value}" for name, value in found["machine"].items()))
-    failures, rooms = 0, []
-    for row in measured_rows(chosen, Bench(small=arguments.small), interpreters):
-        if isinstance(row, str):
-            tell(row)
-            failures += 1
-            continue
-        if row["room"] not in rooms:
-            rooms.append(row["room"])
-            print(f"\n{row['room']:82} {'here':>8} {'':5} {'limit':>9} {'':6} {'peer':>9} {'ratio':>8}")
-        print(line_of(row), flush=True)
-        found["rows"].append(row)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 1 if failures else 0
+    if arguments.small:
+        print("These numbers mean nothing: little was done, once, and two at a time.")
+    num_failed = 0
+    try:
+        for row in measured_rows(chosen, Bench(small=arguments.small), interpreters):
+            if isinstance(row, str):
+                report(row)
+                num_failed += 1
+                continue
+            if not found["rows"] or found["rows"][-1]["room"] != row["room"]:
+                print(f"\n{row['room']:82} {'here':>8} {'':5} {'limit':>9} {'':6} {'peer':>9} {'ratio':>8}")
+            print(line_of(row), flush=True)
+            found["rows"].append(row)
+    finally:  # also what was measured before a Ctrl-C
+        if arguments.json:
+            arguments.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 1 if num_failed else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from benchmarks.measuring import MILLISECONDS, Bench, Figure, LeftOut
+from benchmarks.measuring import MILLISECONDS, Bench, Figure, Skipped
 
 if TYPE_CHECKING:
     from vfgym.sandboxes import Sandbox
@@ -23,7 +23,7 @@ def sandboxes(bench: Bench) -> Iterator[Figure]:
     try:
         check_spec(SandboxSpec())
     except ConfigurationError:
-        raise LeftOut("no safe sandbox works here (`vfgym sandboxes` says why)") from None
+        raise Skipped("no safe sandbox works here (`vfgym sandboxes` says why)") from None
 
     async def collect() -> list[Figure]:
         return [figure async for figure in measure(bench)]

@@ -123,7 +123,7 @@ class RawTable:
         self._env.reset(num_players=1, seed=seed)
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Move, and read what is told then."""
+        """Move, and read the observation."""
         is_over, info = self._env.step(action)
         return None if is_over else self._env.get_observation(), 0.0, is_over, False, info
 

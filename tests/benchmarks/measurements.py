@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from benchmarks.measuring import Bench, Figure, LeftOut, beside
+from benchmarks.measuring import Bench, Figure, Skipped, beside
 
 
 def two_figures(bench: Bench) -> Iterator[Figure]:
@@ -15,7 +15,7 @@ def two_figures(bench: Bench) -> Iterator[Figure]:
     yield Figure("a rate", 3.0, "/s", 2.0, 6.0, "another way", more_is_better=True)
 
 
-def what_it_is_told(bench: Bench) -> Iterator[Figure]:
+def says_how_much(bench: Bench) -> Iterator[Figure]:
     yield Figure(f"small: {bench.small}, {bench.count(10, 1)}", 0.0, "s")
 
 
@@ -31,7 +31,7 @@ def ends_its_process(bench: Bench) -> Iterator[Figure]:
 
 def cannot_be_made_here(bench: Bench) -> Iterator[Figure]:
     yield Figure("made", 1.0, "s")
-    raise LeftOut("there is no such device")
+    raise Skipped("there is no such device")
 
 
 @beside("verifiers")

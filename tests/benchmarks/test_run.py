@@ -55,7 +55,7 @@ def test_a_row_says_what_was_measured_and_whether_the_limit_is_met(measure_these
 
 
 def test_what_there_is_not_is_null(measure_these: Any, tmp_path: Path) -> None:
-    measure_these(measurements.what_it_is_told, rooms=("games",))
+    measure_these(measurements.says_how_much, rooms=("games",))
     [row] = rows_of(tmp_path, "--no-peers")
     assert row.keys() == KEYS
     assert {key for key, value in row.items() if value is None} == {"limit", "met", "peer", "peer_name", "ratio"}
@@ -74,7 +74,7 @@ def test_the_file_says_what_machine_it_was(measure_these: Any, tmp_path: Path) -
 def test_the_table_has_what_the_file_has(measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measure_these(measurements.two_figures, rooms=("games", "memory"))
     rows_of(tmp_path, "--no-peers")
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]  # the first one is the machine
     assert [line[0] for line in lines[1:]] == ["games", "a", "a", "memory", "a", "a"]
     assert lines[2] == ["a", "cost", "3.00", "µs", "≤", "2.00", "missed", "6.00", "2.00", "another", "way"]
     assert lines[3] == ["a", "rate", "3.00", "/s", "≥", "2.00", "met", "6.00", "0.50", "another", "way"]
@@ -82,12 +82,12 @@ def test_the_table_has_what_the_file_has(measure_these: Any, tmp_path: Path, cap
 
 @pytest.mark.parametrize("room", run.ROOMS)
 def test_only_the_rooms_that_are_named_are_measured(measure_these: Any, tmp_path: Path, room: str) -> None:
-    measure_these(measurements.what_it_is_told)
+    measure_these(measurements.says_how_much)
     assert [row["room"] for row in rows_of(tmp_path, "--no-peers", "--only", room)] == [room]
 
 
 def test_rooms_come_in_their_order_and_all_where_none_is_named(measure_these: Any, tmp_path: Path) -> None:
-    measure_these(measurements.what_it_is_told)
+    measure_these(measurements.says_how_much)
     assert [row["room"] for row in rows_of(tmp_path, "--no-peers", "--small")] == list(run.ROOMS)
     assert [row["room"] for row in rows_of(tmp_path, "--no-peers", "--only", "memory", "games")] == ["games", "memory"]
 
@@ -101,10 +101,10 @@ def test_a_room_that_there_is_not_is_refused_with_those_that_there_are(capsys: p
     assert all(room in said for room in run.ROOMS)
 
 
-@pytest.mark.parametrize(("options", "told"), [((), "small: False, 10"), (("--small",), "small: True, 1")])
-def test_little_is_done_where_that_was_asked(measure_these: Any, tmp_path: Path, options: tuple[str, ...], told: str) -> None:
-    measure_these(measurements.what_it_is_told, rooms=("vector",))
-    assert [row["name"] for row in rows_of(tmp_path, "--no-peers", *options)] == [told]
+@pytest.mark.parametrize(("options", "name"), [((), "small: False, 10"), (("--small",), "small: True, 1")])
+def test_little_is_done_where_that_was_asked(measure_these: Any, tmp_path: Path, options: tuple[str, ...], name: str) -> None:
+    measure_these(measurements.says_how_much, rooms=("vector",))
+    assert [row["name"] for row in rows_of(tmp_path, "--no-peers", *options)] == [name]
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,18 @@ def test_little_is_done_where_that_was_asked(measure_these: Any, tmp_path: Path,
 def test_a_measurement_that_fails_is_named_and_the_others_go_on(
     measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], measurement: Measurement, said: str
 ) -> None:
-    measure_these(measurement, measurements.what_it_is_told, rooms=("serving",))
+    measure_these(measurement, measurements.says_how_much, rooms=("serving",))
     rows = rows_of(tmp_path, "--no-peers", "--small", code=1)
     assert [row["name"] for row in rows] == ["small: True, 1"]
     assert f"serving: {measurement.__name__} failed: {said}" in capsys.readouterr().err
 
 
-def test_what_cannot_be_measured_on_this_machine_is_told_and_is_no_failure(
+def test_what_cannot_be_measured_on_this_machine_is_skipped_and_is_not_a_failure(
     measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measure_these(measurements.cannot_be_made_here, rooms=("executors",))
     assert [row["name"] for row in rows_of(tmp_path, "--no-peers")] == ["made"]
-    assert "cannot_be_made_here is left out: there is no such device" in capsys.readouterr().err
+    assert "cannot_be_made_here is skipped: there is no such device" in capsys.readouterr().err
 
 
 # Peers
@@ -147,14 +147,14 @@ def test_without_peers_none_is_run(measure_these: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("peer_is_here")
-def test_what_fails_in_a_peer_is_told_and_left_out(measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_in_a_peer_is_reported_and_skipped(measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measure_these(measurements.fails_in_a_peer, rooms=("rollouts",))
     [row] = rows_of(tmp_path)
     assert (row["value"], row["met"], row["peer"], row["ratio"]) == (2.0, True, None, None)
-    assert "fails_in_a_peer: the peer has no such thing" in capsys.readouterr().err
+    assert "fails_in_a_peer is skipped in verifiers: the peer has no such thing" in capsys.readouterr().err
 
 
-def test_a_peer_that_cannot_be_installed_is_told_and_left_out(
+def test_a_peer_that_cannot_be_installed_is_reported_and_skipped(
     measure_these: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -168,7 +168,7 @@ def test_a_peer_that_cannot_be_installed_is_told_and_left_out(
     rows = rows_of(tmp_path, "--peers", str(tmp_path / "elsewhere"))
     assert asked == [("verifiers", tmp_path / "elsewhere")]
     assert {row["peer"] for row in rows} == {None}
-    assert "verifiers is left out" in capsys.readouterr().err
+    assert "verifiers is skipped" in capsys.readouterr().err
 
 
 def test_what_measurements_are_compared_with_can_be_installed() -> None:
