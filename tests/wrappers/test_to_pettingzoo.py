@@ -58,3 +58,32 @@ def test_what_is_not_a_conversation_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"to_pettingzoo needs .*vfgym\[pettingzoo\]"):
         vfgym.to_pettingzoo("gymnasium/CartPole-v1")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"system_prompt": "Win.", "max_turns": 3, "max_invalid_moves": 2, "tell_legal_actions": False, "opponents": "self"},
+        {"env_id": "mine-v0", "max_invalid_moves": 1},
+    ],
+    ids=str,
+)
+def test_all_that_holds_for_a_seat_holds_for_each_agent(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr("vfgym.wrappers.pettingzoo.aec.ChatAEC", lambda *args, **kwargs: made.append((args, kwargs)))
+    env = vfgym.PettingZooEnv(GAME, **options)
+    vfgym.to_pettingzoo(env, render_mode="human")
+    vfgym.to_pettingzoo(env.open_table, render_mode="ansi", name="")
+    of_seat = {
+        "system_prompt": options.get("system_prompt"),
+        "max_turns": options.get("max_turns", -1),
+        "shares_turns": options.get("opponents") == "self",
+        "max_invalid_moves": options.get("max_invalid_moves", env.max_invalid_moves),
+        "tell_legal_actions": options.get("tell_legal_actions", True),
+        "form": env if env.has_form else None,
+    }
+    (first, kwargs), second = made
+    assert first == (env.open_table,)
+    assert kwargs == {**of_seat, "render_mode": "human", "name": options.get("env_id", "pettingzoo/tictactoe-v3")}
+    assert second == ((env.open_table,), {"render_mode": "ansi", "name": ""})

@@ -97,3 +97,28 @@ def test_an_environment_whose_requirements_are_missing_is_named(monkeypatch: pyt
     monkeypatch.setattr(pettingzoo, "make", fail)
     with pytest.raises(ConfigurationError, match=r"PettingZoo cannot make 'classic/chess_v6': no module named chess"):
         make_aec("classic/chess_v6", {}, False)
+
+
+def test_options_reach_the_environment_whatever_makes_it() -> None:
+    factory("go_v5")
+    assert make_aec("classic/go_v5", {"board_size": 5}, False).action_space("black_0").n == 5 * 5 + 1
+    made = make_aec(Elimination, {"longest": 3}, True)
+    assert (type(made), made.longest, made.render_mode) == (Elimination, 3, None)
+
+
+def test_an_environment_that_was_only_asked_what_it_draws_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def make(kind: str, env_id: str, **options: Any) -> Any:
+        env = Elimination()
+        vars(env).update(metadata={"render_modes": ["ansi", "rgb_array"]}, close=lambda: made.append("closed"))
+        made.append((kind, env_id, options))
+        return env
+
+    monkeypatch.setattr(pettingzoo, "make", make)
+    env = make_aec("classic/rps_v2", {"size": 3}, True)
+    first = ("aec", "classic/rps_v2", {"size": 3})
+    assert made == [first, "closed", (*first[:2], {"size": 3, "render_mode": "rgb_array"})]
+    env.metadata["render_modes"] = []
+    make_aec("classic/rps_v2", {}, False)
+    assert made[3:] == [(*first[:2], {})]

@@ -104,3 +104,46 @@ def test_names_are_taken_where_there_is_one_for_each_action(rules: Rules, declar
     made = game("games_of_a_test", "", **declared)
     assert rules.names_of(made, Discrete(2)) == names
     assert rules.names_of(made, Box(0, 1, (2,))) == ()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "# A Title\n",
+        "```python\nenv.step(0)\n```",
+        "This environment is part of the <a href='..'>classic environments</a>. Please read that page first.",
+        *(f"| {name} | one |\n|---|---|\n| Agents | 2 |\n" for name in ("Creation", "Import", "Actions")),
+        "Our implementation wraps OpenSpiel.",
+        "Our implementation is a wrapper of OpenSpiel.",
+        "If an illegal action is taken, the game ends.",
+    ],
+)
+@pytest.mark.parametrize("heading", ["", "## Rewards\n\n"])
+def test_what_is_for_programmers_is_not_told_in_any_section(noise: str, heading: str) -> None:
+    if not (heading and noise.startswith("# ")):
+        told = read_rules(
+            game("games_of_a_test", "", f"{'' if heading else noise}{heading}\n\nWin.\n\n{noise if heading else ''}\n\nOr lose.")
+        )
+        assert told == Rules(text="Rewards:\nWin.\n\nOr lose." if heading else "Win.\n\nOr lose.")
+
+
+def test_sections_go_by_either_name_in_any_case() -> None:
+    sections = "## ACTIONS\nTwo.\n\n## action space\nOne.\n\n### Observations  \nFour.\n\n## Observation Space\nThree.\n\n## Rewards\n"
+    assert read_rules(game("games_of_a_test", "", f"A duel.\n\n{sections}")) == Rules("A duel.", "One.\n\nTwo.", "Three.\n\nFour.")
+
+
+@pytest.mark.parametrize(("length", "kept"), [(2999, 2999), (3000, 3000), (3001, 3000)])
+def test_a_section_may_have_three_thousand_characters(length: int, kept: int) -> None:
+    assert len(read_rules(game("games_of_a_test", "", f"A duel.\n\n## Actions\n{'y' * length}")).actions) == kept
+
+
+def test_lists_and_tables_keep_their_lines() -> None:
+    told = read_rules(game("games_of_a_test", "", "A duel\nof two:\n- one\n* two\n| a | b |\n| c | d |\n\n\n\nEnd."))
+    assert told.text == "A duel of two:\n- one\n* two\n| a | b |\n| c | d |\n\nEnd."
+
+
+@pytest.mark.parametrize(("metadata", "title"), [({}, "raw_env"), ({"name": ""}, "raw_env"), ({"name": "duel_v0"}, "duel_v0")])
+def test_an_environment_without_a_title_has_a_name(metadata: dict[str, str], title: str) -> None:
+    assert read_title(game("games_of_a_test", "", "A duel.", metadata=metadata)) == title
+    assert read_title(game("games_of_a_test", "", "#  A duel  \n\nOf two.", metadata=metadata)) == "A duel"
+    assert read_title(game("games_of_a_test", "", "## A duel\n\nOf two.", metadata=metadata)) == title
