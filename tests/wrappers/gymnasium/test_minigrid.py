@@ -216,3 +216,90 @@ def test_the_limit_that_rewards_depend_on_is_told_where_it_is_known() -> None:
     assert [env.step(0)[3] for _ in range(7)] == [False] * 6 + [True]
     # Of these the limit follows from the mission, which each episode has anew.
     assert "max_steps is" not in describe(gym.make("BabyAI-GoToLocal-v0", disable_env_checker=True)).rules
+
+
+def view_of(columns: int, rows: int, things: dict[tuple[int, int], tuple[str, str, int]]) -> np.ndarray[Any, Any]:
+    """Return a view of free cells with things at places: so many cells to the right, so many ahead."""
+    image = np.full((columns, rows, 3), (OBJECT_TO_IDX["empty"], 0, 0), np.uint8)
+    for (right, ahead), (kind, colour, state) in things.items():
+        image[columns // 2 + right, rows - 1 - ahead] = OBJECT_TO_IDX[kind], COLOR_TO_IDX[colour], state
+    return image
+
+
+def test_a_view_is_told_whole() -> None:
+    things = {
+        **{(0, 0): ("ball", "purple", 0), (0, 2): ("lava", "red", 0), (-1, 0): ("floor", "blue", 0), (1, 0): ("box", "grey", 0)},
+        **{(-2, 0): ("door", "green", 1), (2, 0): ("goal", "green", 0), (-1, 1): ("key", "red", 0), (1, 1): ("key", "red", 0)},
+        **{(2, 2): ("door", "yellow", 0), (-2, 2): ("unseen", "red", 0), (2, 1): ("wall", "grey", 0)},
+    }
+    assert minigrid_text({"mission": "go", "direction": 2, "image": view_of(5, 3, things)}).splitlines() == [
+        "Mission: go",
+        "You face west and carry a purple ball.",
+        "Ahead: 1 free cell, then lava.",
+        "To the left: 1 free cell, then a green door (closed).",
+        "To the right: a grey box.",
+        "In view:",
+        "- a blue floor tile: 1 step to the left",
+        "- a grey box: 1 step to the right",
+        "- a green door (closed): 2 steps to the left",
+        "- a red key: 1 step ahead and 1 to the left; 1 step ahead and 1 to the right",
+        "- lava: 2 steps ahead",
+        "- a green goal square: 2 steps to the right",
+        "- a yellow door (open): 2 steps ahead and 2 to the right",
+        "Map (up is ahead; @ you, ? unseen, . free, # wall, , floor, D door, K key, B box, G goal, L lava):",
+        "?.L.D",
+        ".K.K#",
+        "D,@BG",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        *(
+            (("door", colour, state), f"a {colour} door ({said})")
+            for colour in COLOR_TO_IDX
+            for state, said in enumerate(("open", "closed", "locked"))
+        ),
+        (("wall", "grey", 0), "a wall"),
+        (("lava", "red", 0), "lava"),
+        (("goal", "green", 0), "a green goal square"),
+        *(((kind, "blue", 0), f"a blue {kind}") for kind in ("key", "ball", "box")),
+    ],
+)
+def test_things_have_names_and_floors_are_walked_over(thing: tuple[str, str, int], name: str) -> None:
+    told = minigrid_text({"mission": "", "direction": 1, "image": view_of(3, 4, {(0, 1): ("floor", "red", 0), (0, 2): thing})})
+    assert "You face south and carry nothing.\nAhead: 1 free cell, then " + name + "." in told
+    far = minigrid_text({"mission": "", "direction": 1, "image": view_of(3, 4, {(0, 3): thing})})
+    assert (
+        f"Ahead: 2 free cells, then {name}.\nTo the left: 1 free cell, and no more in view.\nTo the right: 1 free cell, and no more" in far
+    )
+    beside = minigrid_text({"mission": "", "direction": 0, "image": view_of(3, 4, {(1, 0): thing})})
+    assert f"Ahead: 3 free cells, and no more in view.\nTo the left: 1 free cell, and no more in view.\nTo the right: {name}." in beside
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        *((np.ones(shape, np.uint8), f"numbers with a middle column, got {shape}") for shape in ((4, 3, 3), (3, 3, 2), (3, 3), (3, 3, 4))),
+        *(
+            (np.full((3, 3, 3), cell, np.uint8), "objects and colours of minigrid.core.constants")
+            for cell in ((10, 0, 0), (1, 6, 0), (11, 0, 0))
+        ),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_view_is_refused(image: np.ndarray[Any, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        minigrid_text({"mission": "", "direction": 0, "image": image})
+    assert problem in str(caught.value)
+
+
+def test_pictures_are_those_of_any_wrapper_that_draws() -> None:
+    env = gym.make("MiniGrid-Empty-5x5-v0", disable_env_checker=True)
+    for wrapper in (wrappers.RGBImgObsWrapper, wrappers.RGBImgPartialObsWrapper):
+        drawn = wrapper(env)
+        assert shows_pixels(drawn)
+        assert shows_pixels(wrappers.ImgObsWrapper(drawn))
+        assert not is_minigrid(drawn)
+    assert not shows_pixels(env)

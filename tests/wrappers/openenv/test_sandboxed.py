@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import shlex
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,11 @@ from tests.sandboxes.engine import container_engine
 from tests.sandboxes.making import need
 from tests.wrappers.openenv.playing import SERVER, show_total, started_by, write_project
 from vfgym.errors import ConfigurationError
-from vfgym.sandboxes import SandboxSpec
+from vfgym.sandboxes import ExecResult, SandboxSpec
 from vfgym.sandboxes.container import _engine
 from vfgym.wrappers.openenv import OpenEnvEnv, sandboxed
-from vfgym.wrappers.openenv.sandboxed import SandboxedServer
+from vfgym.wrappers.openenv.protocol import ServerError
+from vfgym.wrappers.openenv.sandboxed import SandboxedServer, start_sandboxed
 
 
 @pytest.fixture
@@ -86,3 +89,137 @@ def test_a_server_that_fails_in_its_sandbox_says_what_it_wrote(project: Path) ->
     write_project(project, start_command="echo no such module; exit 3")
     with pytest.raises(ConfigurationError, match=r"(?s)ended as soon as it was started.*no such module"):
         OpenEnvEnv(started_by(project, "bwrap"), show_total)
+
+
+class FakeSandbox:
+    """A sandbox whose commands end as a test says, or never."""
+
+    def __init__(self, outcome: Any = None, upload: Exception | None = None) -> None:
+        self.outcome, self.problem = outcome, upload
+        self.is_alive, self.closed = True, 0
+        self.commands: list[Any] = []
+        self.uploads: list[Any] = []
+        self.cancelled = 0
+
+    async def upload(self, source: Path, target: str) -> None:
+        self.uploads.append((source, target))
+        if self.problem is not None:
+            raise self.problem
+
+    async def exec(self, command: Any) -> ExecResult:
+        self.commands.append(command)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        if self.outcome is not None:
+            return ExecResult(0, *self.outcome)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        raise AssertionError
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def create(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what has a sandbox made, and the list of what it was made with."""
+
+    def make(sandbox: FakeSandbox) -> list[Any]:
+        made: list[Any] = []
+
+        async def create(spec: SandboxSpec, backend: str) -> FakeSandbox:
+            made.append((spec, backend))
+            return sandbox
+
+        monkeypatch.setattr(sandboxed, "create", create)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize(("port", "inside"), [(8000, 61000), (61000, 61001), (61001, 61000)])
+@pytest.mark.parametrize(("image", "backend"), [(None, "bwrap"), ("counting:1", "container")])
+async def test_a_server_is_started_beside_a_relay(
+    tmp_path: Path, create: Any, port: int, inside: int, image: str | None, backend: str
+) -> None:
+    """The folder is copied where no image holds it. What was started ends once, and leaves no socket."""
+    sandbox = FakeSandbox()
+    made, server = create(sandbox), SandboxedServer(3.5)
+    assert not server.is_alive
+    await server.start("serve", tmp_path, port, image, backend)
+    await asyncio.sleep(0)
+    assert made == [(SandboxSpec(image=image, memory_mb=2048, forwards={inside: server._socket}), backend)]
+    assert sandbox.uploads == ([] if image else [(tmp_path, ".")])
+    command, relay = sandbox.commands
+    assert (command, relay[:2], relay[3:]) == ("serve", ["python3", "-c"], [str(inside), str(port), "4"])
+    assert (server.server.timeout, server.is_alive) == (3.5, True)
+    sandbox.is_alive = False
+    assert not server.is_alive
+    for _ in range(2):
+        await server.stop()
+        assert (sandbox.cancelled, not server.is_alive, Path(server._socket).parent.exists()) == (2, True, False)
+    with pytest.raises(OSError, match=r"refused|Connect call failed"):
+        await asyncio.open_connection("127.0.0.1", int(server.server.url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "wrote"),
+    [
+        (("out\n", "error\n"), "out\nerror\n\nout\nerror"),
+        (("", " \n"), "(nothing)"),
+        (("x" * 3000, "y"), "x" * 1999 + "y"),
+        (OSError("no such program"), "no such program\nno such program"),
+    ],
+    ids=["both", "nothing", "long", "error"],
+)
+async def test_a_server_that_ends_says_what_it_wrote_last(tmp_path: Path, create: Any, outcome: Any, wrote: str) -> None:
+    sandbox = FakeSandbox(outcome)
+    create(sandbox)
+    with pytest.raises(ServerError) as caught:
+        await start_sandboxed("serve", tmp_path, 8000, None, "bwrap", 60, 60)
+    said, _, shown = str(caught.value).partition("\nIt wrote last:\n")
+    assert said.endswith(" ended as soon as it was started. It was started by: serve")
+    assert shown[-2000:] == wrote if len(wrote) < 2000 else shown == wrote
+    assert sandbox.closed == 1
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left"), OSError("odd")], ids=str)
+async def test_a_folder_that_cannot_be_copied_leaves_nothing(tmp_path: Path, create: Any, problem: OSError) -> None:
+    sandbox = FakeSandbox(upload=problem)
+    made = create(sandbox)
+    with pytest.raises(ConfigurationError, match=f"cannot be copied into a sandbox: {problem.strerror or 'odd'}$"):
+        await start_sandboxed("serve", tmp_path, 8000, None, "bwrap", 60, 60)
+    assert sandbox.closed == 1
+    assert not Path(next(iter(made[0][0].forwards.values()))).parent.exists()
+
+
+async def test_a_start_that_is_cancelled_ends_the_sandbox(tmp_path: Path, create: Any) -> None:
+    sandbox = FakeSandbox()
+    create(sandbox)
+    starting = asyncio.ensure_future(start_sandboxed("serve", tmp_path, 8000, None, "bwrap", 60, 60))
+    while not sandbox.commands:
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert (sandbox.closed, sandbox.cancelled) == (1, 2)
+
+
+async def test_nobody_waits_for_a_server_that_has_ended(tmp_path: Path, create: Any) -> None:
+    """Neither who called before nor who calls after it."""
+    sandbox = FakeSandbox()
+    create(sandbox)
+    server = SandboxedServer(60)
+    await server.start("serve", tmp_path, 8000, None, "bwrap")
+    port = int(server.server.url.rpartition(":")[2])
+    calls = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    server._commands[0].cancel()
+    calls += [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    async with asyncio.timeout(20):
+        assert [await reader.read() for reader, _ in calls] == [b""] * 6
+    for _, writer in calls:
+        writer.close()
+    await server.stop()

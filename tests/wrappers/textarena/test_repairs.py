@@ -6,6 +6,7 @@ import importlib
 import logging
 import random
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from tests.wrappers.textarena.playing import begun, original, say
 from vfgym.wrappers.textarena.package import textarena
-from vfgym.wrappers.textarena.repairs import NobodyLeft
+from vfgym.wrappers.textarena.repairs import REPAIRS, NobodyLeft
 
 pytest.importorskip("textarena", reason="needs the extra textarena")
 
@@ -159,3 +160,94 @@ def test_tables_of_sokoban_that_begin_at_once_do_not_disturb_each_other() -> Non
 
     with ThreadPoolExecutor(2) as threads:
         assert [*threads.map(room, range(2))] == [*map(room, range(2))]
+
+
+# What is looked for once
+
+
+def test_ladders_are_looked_for_once_for_the_same_words_and_steps() -> None:
+    asked: list[Any] = []
+
+    class Ladders:
+        def _find_valid_pairs(self, neighbours: Any, min_steps: int, max_steps: int) -> Any:
+            asked.append((tuple(neighbours), min_steps, max_steps))
+            return [("cat", "dog", ["cat", "cot", "dog"])] * len(asked)
+
+    REPAIRS["textarena.envs.WordLadder.env"]({"WordLadderEnv": Ladders})
+    cat, dog = {"cat": ["cot"]}, {"dog": ["dot"]}
+    questions = [(cat, 1, 2), (cat, 1, 3), (cat, 2, 2), (dog, 1, 2)]
+    found = [Ladders()._find_valid_pairs(*question) for question in questions * 2]
+    assert asked == [(tuple(words), least, most) for words, least, most in questions]
+    assert found == [[("cat", "dog", None)] * number for number in (1, 2, 3, 4)] * 2
+
+
+def test_dictionaries_are_read_once_for_the_same_files_and_options() -> None:
+    read: list[Any] = []
+
+    class Words:
+        def __init__(self, keep_proper_nouns: bool, keep_non_alpha: bool) -> None:
+            self.keep_proper_nouns, self.keep_non_alpha = keep_proper_nouns, keep_non_alpha
+
+        def _load_dic(self, *files: str) -> set[str]:
+            read.append((*files, self.keep_proper_nouns, self.keep_non_alpha))
+            return {str(len(read))}
+
+    REPAIRS["textarena.envs.utils.word_lists"]({"EnglishDictionary": Words})
+    questions = [(("a", "b"), False, False), (("b", "a"), False, False), (("a", "b"), True, False), (("a", "b"), False, True)]
+    found = [Words(*options)._load_dic(*files) for files, *options in questions * 2]
+    assert read == [(*files, *options) for files, *options in questions]
+    assert found == [{str(number)} for number in (1, 2, 3, 4)] * 2
+
+
+def test_solutions_are_counted_with_those_that_were_found_before() -> None:
+    class Sudoku:
+        _count_solutions: Any
+
+    REPAIRS["textarena.envs.Sudoku.env"]({"SudokuEnv": Sudoku})
+    grid = [[0] * 9 for _ in range(9)]
+    for before, limit, count in ((0, None, 2), (0, 1, 1), (1, None, 2), (2, 5, 5), (2, 2, 2)):
+        solutions: list[Any] = [[[0]]] * before
+        assert Sudoku()._count_solutions(grid, solutions, **({} if limit is None else {"limit": limit})) == count == len(solutions)
+        assert solutions[:before] == [[[0]]] * before
+
+
+def test_remarks_get_a_kind_where_they_have_none() -> None:
+    told: list[Any] = []
+
+    class State:
+        def add_observation(self, message: str, observation_type: Any, from_id: int, to_id: int) -> None:
+            told.append((message, observation_type, from_id, to_id))
+
+    kinds = SimpleNamespace(GAME_MESSAGE="message", PLAYER_ACTION="action")
+    names: dict[str, Any] = {"ta": SimpleNamespace(FFAMultiPlayerState=State, ObservationType=kinds, other=3), "__name__": "a.module"}
+    REPAIRS["textarena.envs.CharacterConclave.env"](names)
+    state = names["FFAMultiPlayerState"]()
+    state.add_observation("a")
+    state.add_observation("b", from_id=0, to_id=2)
+    state.add_observation("c", "kept", 1, 0)
+    assert told == [("a", "message", -1, -1), ("b", "action", 0, 2), ("c", "kept", 1, 0)]
+    assert (names["ta"].FFAMultiPlayerState, names["ta"].other) == (names["FFAMultiPlayerState"], 3)
+    assert (type(state).__module__, type(state).__qualname__) == ("a.module", "FFAMultiPlayerState")
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_three_players_of_briscola_play_without_one_two(num_players: int) -> None:
+    deck = [{"rank": rank, "suit": suit} for rank in "2A" for suit in "♥♠"]
+
+    class Briscola:
+        def __init__(self) -> None:
+            self.state, self.deck = SimpleNamespace(num_players=num_players), deck
+
+        def _init_game(self) -> None:
+            self.dealt = list(self.deck)
+
+    REPAIRS["textarena.envs.Briscola.env"]({"BriscolaEnv": Briscola})
+    game = Briscola()
+    game._init_game()
+    assert game.dealt == (deck[1:] if num_players == 3 else deck)
+
+
+def test_words_are_drawn_from_a_list_in_order() -> None:
+    names: dict[str, Any] = {}
+    REPAIRS["textarena.envs.WordChains.env"](names)
+    assert names["list"]({"b", "c", "a"}) == ["a", "b", "c"]

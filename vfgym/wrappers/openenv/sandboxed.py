@@ -73,7 +73,8 @@ class SandboxedServer:
         """Make one that was not started."""
         self._timeout = timeout
         self._socket = make_socket_path()
-        self._lines: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+        self._lines: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter] | None] = asyncio.Queue()
+        """Lines that no call has taken; None, the last one, once there will be no more."""
         self._listeners: list[asyncio.Server] = []
         self._connections: set[asyncio.StreamWriter] = set()
         self._commands: list[asyncio.Task[ExecResult]] = []
@@ -109,6 +110,8 @@ class SandboxedServer:
                 raise ConfigurationError(f"the folder {folder} cannot be copied into a sandbox: {error.strerror or error}") from error
         relay = ["python3", "-c", _RELAY, str(inside), str(port), str(_LINES)]
         self._commands = [asyncio.ensure_future(self._sandbox.exec(each)) for each in (command, relay)]
+        for started in self._commands:
+            started.add_done_callback(lambda _: self._lines.put_nowait(None))
 
     async def _take_line(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
@@ -121,7 +124,13 @@ class SandboxedServer:
 
     async def _take_call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)
-        line_reader, line_writer = await self._lines.get()
+        line = await self._lines.get()
+        if line is None:
+            self._lines.put_nowait(None)  # for whoever calls next
+            self._connections.remove(writer)
+            writer.close()
+            return
+        line_reader, line_writer = line
         await asyncio.gather(_pipe(reader, line_writer), _pipe(line_reader, writer))
         self._connections -= {writer, line_writer}
 
