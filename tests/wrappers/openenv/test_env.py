@@ -13,6 +13,8 @@ from tests.models import calling
 from tests.openenv_servers import GYM_ACTION, StandIn, serving
 from vfgym.errors import ConfigurationError, EpisodeNotPicklable
 from vfgym.testing import check_environment
+from vfgym.wrappers.openenv import OpenEnvEnv
+from vfgym.wrappers.openenv.servers import GivenServer, OpenEnvServer
 
 
 @pytest.fixture
@@ -190,4 +192,113 @@ def test_a_session_answers_pings_while_nobody_asks_anything(server: StandIn) -> 
     env.reset(seed=0)
     assert server.was_answered.wait(timeout=20)
     assert env.step("1").reward == 0.1
+    env.close()
+
+
+# What an environment is made of
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"contract": "gmy"}, "contract must be 'gym' or 'mcp', or None to go by the server's schema of actions; got 'gmy'"),
+        ({"contract": ""}, "contract must be 'gym' or 'mcp', or None to go by the server's schema of actions; got ''"),
+        ({"request_timeout": 0}, "request_timeout must be a positive number of seconds, got 0"),
+        ({"prompt_renderer": "text"}, "prompt_renderer must be a function that makes messages of an observation"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_a_server_is_asked(server: StandIn, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        OpenEnvEnv(server.url, **{"prompt_renderer": render, **options})
+    assert str(caught.value).startswith(problem)
+    assert server.asked == []
+
+
+class Counted(GivenServer):
+    """A server that counts how often its source was closed, and its leases."""
+
+    closed = leased = 0
+
+    async def lease(self) -> OpenEnvServer:
+        vars(self)["leased"] = self.leased + 1
+        return await super().lease()
+
+    async def give_back(self, server: OpenEnvServer) -> None:
+        vars(self)["leased"] = self.leased - 1
+
+    async def close(self) -> None:
+        vars(self)["closed"] = self.closed + 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "problem"),
+    [
+        ({"schema": "error"}, {}, "with the HTTP status 500"),
+        ({"schema": {"action": []}}, {}, "has no schema of actions in its /schema"),
+        ({"step": "error"}, {"contract": "mcp"}, "failed in step: it broke"),
+        ({"step": {"observation": {"tools": 3}}}, {"contract": "mcp"}, "was asked for its tools and answered without them"),
+        ({}, {"max_turns": 0.5}, "max_turns"),
+    ],
+)
+def test_a_source_is_closed_where_there_will_be_no_environment(faults: dict[str, Any], options: dict[str, Any], problem: str) -> None:
+    with serving(StandIn(faults=faults)) as stand_in:
+        source = Counted(OpenEnvServer(stand_in.url, 20.0))
+        with pytest.raises(ConfigurationError) as caught:
+            OpenEnvEnv(source, render, **options)
+        assert problem in str(caught.value)
+        assert (source.closed, source.leased) == (1, 0)
+        stand_in.wait_until_all_ended()
+
+
+class Elsewhere:
+    """A source of a server that nobody gave the URL of."""
+
+    def __init__(self, server: OpenEnvServer) -> None:
+        self.server = server
+
+    async def lease(self) -> OpenEnvServer:
+        return self.server
+
+    async def give_back(self, server: OpenEnvServer) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def test_only_whoever_gave_a_url_is_asked_whether_it_is_right() -> None:
+    with serving(StandIn(faults={"schema": "error"})) as stand_in:
+        for server, is_asked in ((stand_in.url, True), (Elsewhere(OpenEnvServer(stand_in.url, 20.0)), False)):
+            with pytest.raises(ConfigurationError) as caught:
+                OpenEnvEnv(server, render)
+            assert str(caught.value).endswith(". Is the URL right, and does an OpenEnv server run there?") is is_asked
+
+
+def test_a_source_is_closed_with_the_environment(server: StandIn) -> None:
+    source = Counted(OpenEnvServer(server.url, 20.0))
+    env = OpenEnvEnv(source, render)
+    env.reset(seed=0)
+    assert (source.closed, source.leased) == (0, 1)
+    env.close()
+    assert (source.closed, source.leased) == (1, 0)
+    assert server.resets == [{"seed": 0}]
+
+
+def test_the_server_is_played_as_somebody_says(tools: StandIn) -> None:
+    """Whatever its schema looks like."""
+    env = vfgym.from_openenv(tools.url, contract="gym")
+    assert (env.contract, env.reset(seed=0)[1]["tools"]) == ("gym", [])
+    outcome = env.step('{"tool_name": "add", "arguments": {"number": 3}}')
+    assert (outcome.reward, outcome.terminated) == (0.3, False)
+    env.close()
+
+
+def test_an_answer_with_calls_goes_on_until_the_server_is_done(tools: StandIn) -> None:
+    env = vfgym.from_openenv(tools.url)
+    env.reset(seed=0)
+    outcome = env.step(calling(("add", {"number": "x"})))
+    assert (outcome.reward, outcome.terminated, outcome.truncated) == (0.0, False, False)
+    assert "add cannot be called so" in str(outcome.observation[-1].content)
+    outcome = env.step(calling(("add", {"number": 1}), ("give_up", {}), ("add", {"number": 1})))
+    assert (outcome.reward, outcome.terminated, outcome.info["stop_condition"]) == (pytest.approx(-0.9), True, "openenv_done")
+    metrics = outcome.info["metrics"]
+    assert (metrics["add_calls"], metrics["give_up_calls"]) == (3.0, 1.0)
     env.close()

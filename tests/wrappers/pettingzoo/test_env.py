@@ -13,7 +13,8 @@ import vfgym
 from tests.wrappers.pettingzoo.tables import Elimination, Guessing, connect_four, cut_off, factory
 from vfgym.errors import ConfigurationError, UnknownArgument
 from vfgym.testing import check_environment
-from vfgym.wrappers.pettingzoo import PettingZooEnv
+from vfgym.wrappers.pettingzoo import PettingZooEnv, PettingZooGame
+from vfgym.wrappers.pettingzoo import env as env_module
 
 # PettingZoo's spaces of no-limit hold'em have more digits than their dtype.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")
@@ -158,3 +159,31 @@ def test_bounds_of_rewards_are_known_of_classic_games_alone() -> None:
     assert PettingZooEnv("classic/tictactoe_v3").reward_range == (-1.0, 1.0)
     assert PettingZooEnv("classic/tictactoe_v3", invalid_reward=-1.0, max_moves=9).failure_reward == -10.0
     assert PettingZooEnv(Elimination).reward_range is None
+
+
+def test_all_options_reach_each_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def make(game: Any, **options: Any) -> PettingZooGame:
+        made.append((game, options))
+        return PettingZooGame(Elimination)
+
+    monkeypatch.setattr(env_module, "PettingZooGame", make)
+    usual = {
+        "game_options": None,
+        "action_names": None,
+        "obs_to_text": None,
+        "rules": None,
+        "on_invalid": "feedback",
+        "invalid_reward": 0.0,
+    }
+    given = {"game_options": {"a": 0}, "action_names": {}, "obs_to_text": str, "rules": "", "on_invalid": "random", "invalid_reward": -1.0}
+    for options, draws in ((usual, False), ({**given, "max_moves": 7}, True)):
+        env = PettingZooEnv("mpe/simple_v30", render_mode="rgb_array" if draws else None, **options)
+        assert made == [("mpe/simple_v30", {"max_moves": 1000, **options, "draws": draws})]
+        env.open_table()
+        assert made[1] == made.pop(0)
+        made.clear()
+        assert (env.blocking, env.env_id) == (True, "pettingzoo/simple-v30")
+    assert PettingZooEnv("classic/go_v5").blocking is False
+    assert PettingZooEnv("classic/go_v5", blocking=True, env_id="").env_id == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.wrappers.reasoning_gym.making import items_of, original_score, score
@@ -51,3 +53,24 @@ def test_cubes_of_every_size_are_solved(size: int) -> None:
 
 def test_a_scramble_is_undone_from_its_end() -> None:
     assert solve_rubiks_cube({"scramble_moves": "R 2U' F"}) == "F' 2U R'"
+    assert solve_rubiks_cube({"scramble_moves": ""}) == ""
+
+
+def test_each_box_goes_along_its_column_first_and_takes_a_target_of_its_own() -> None:
+    state = {
+        "0.5_0.5": ["box_red"],
+        "0.5_1.5": ["target_blue", "box_blue"],
+        "1.5_0.5": ["target_red"],
+        "2.5_1.5": ["box_red", "target_red"],
+    }
+    assert json.loads(solve_boxnet({"initial_state": state})) == [
+        {"Agent[0.5, 0.5]": "move(box_red, square[1.5, 0.5])"},
+        {"Agent[1.5, 0.5]": "move(box_red, square[2.5, 0.5])"},
+        {"Agent[2.5, 0.5]": "move(box_red, square[2.5, 1.5])"},
+        {"Agent[2.5, 1.5]": "move(box_red, target_red)"},
+        {"Agent[0.5, 1.5]": "move(box_blue, target_blue)"},
+        {"Agent[2.5, 1.5]": "move(box_red, square[1.5, 1.5])"},
+        {"Agent[1.5, 1.5]": "move(box_red, square[1.5, 0.5])"},
+        {"Agent[1.5, 0.5]": "move(box_red, target_red)"},
+    ]
+    assert solve_boxnet({"initial_state": {"0.5_0.5": ["target_red"]}}) == "[]"

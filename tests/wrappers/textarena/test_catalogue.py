@@ -24,6 +24,8 @@ def test_all_ids_of_textarena_are_listed() -> None:
     assert [sum(game["variant"] == variant for game in games.values()) for variant in ("default", "raw", "train")] == [238, 237, 237]
     assert len({game["game"] for game in games.values()}) == 96
     assert all(least <= default <= most for default, least, most in (game["players"] for game in games.values()))
+    textarena_games().clear()
+    assert textarena_games() == games
     assert games["TicTacToe-v0-train"] == {
         **{"id": "TicTacToe-v0-train", "base": "TicTacToe-v0", "game": "TicTacToe", "variant": "train", "shows": "messages and board"},
         **{"brackets": True, "clips": False, "players": (2, 2, 2), "missing": None},
@@ -36,6 +38,8 @@ def test_most_can_be_played_without_anything_else_and_others_say_why_not(monkeyp
     assert sum(why_not(env_id) is None for env_id in textarena_games()) == (651 if sys.version_info >= (3, 12) else 624)
     for env_id in KEYED:
         assert why_not(env_id) == "needs OPENROUTER_API_KEY in the environment: a model on OpenRouter takes part in it"
+    monkeypatch.setenv("OPENROUTER_API_KEY", "")
+    assert why_not(KEYED[0])
     monkeypatch.setenv("OPENROUTER_API_KEY", "key")
     assert all(why_not(env_id) is None for env_id in KEYED)
     monkeypatch.setattr(catalogue.sys, "version_info", (3, 11, 9))

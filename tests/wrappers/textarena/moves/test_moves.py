@@ -45,6 +45,16 @@ def test_in_a_game_that_is_not_known_something_shown_is_said() -> None:
     assert {sample_move(Later(), 0, rng) for _ in range(20)} == {"[left]", "[right]"}
     assert sample_move(Later(), 1, rng) == "[0]"
     assert sample_move(Later(), 1, rng, seen="Now [jump]!") == "[jump]"
+    longest = f"[{'x' * 40}]"
+    for seen, move in ((longest, longest), (f"[{'x' * 41}]", "[0]"), ("[]", "[0]"), ("[a\nb]", "[0]"), ("[[in]", "[in]")):
+        assert sample_move(Later(), 1, rng, seen=seen) == move
+
+
+@pytest.mark.parametrize("module", ["mine.envs.TicTacToe.env", "textarena.games.TicTacToe.env", "textarena.envs"])
+def test_a_game_from_elsewhere_is_not_taken_for_the_one_of_its_name(module: str) -> None:
+    game = type("TicTacToe", (Later,), {"__module__": module})()
+    assert legal_moves(game, 0) is None
+    assert sample_move(game, 1, np.random.default_rng(0)) == "[0]"
 
 
 @pytest.mark.parametrize("env_id", ["Crosswords-v0", "Minesweeper-v0", "Sudoku-v0-very-easy", "Mastermind-v0", "Poker-v0", "DontSayIt-v0"])
