@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -12,8 +13,12 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 import vfgym
 from tests.wrappers.pettingzoo.tables import Elimination
+from vfgym.codecs import codec_for
+from vfgym.errors import ConfigurationError
 from vfgym.wrappers.games.images import frame_of
 from vfgym.wrappers.pettingzoo import PettingZooGame
+from vfgym.wrappers.pettingzoo.rendering import find_problems, make_renderer
+from vfgym.wrappers.pettingzoo.rules import Rules
 
 pettingzoo = pytest.importorskip("pettingzoo")
 
@@ -110,3 +115,63 @@ def test_names_and_what_is_said_of_observations_are_taken_from_the_documentation
     told = table.rules("left")
     assert "Actions: 0 (wait), 1 (shoot)." in told
     assert "Observations:\nWhere the other one stands, and the wind in nine places." in told
+
+
+SMALL, NINE = Discrete(3), Box(0, 1, (9,))
+NAMELESS = "the 500 actions have numbers and no names: give action_names"
+UNLABELLED = "9 numbers of an observation have no labels: give obs_to_text"
+RULELESS = "nothing is known of its rules: give rules"
+KNOWN = {"text": "A duel.", "actions": "", "observations": ""}
+
+
+@pytest.mark.parametrize(
+    ("rules", "seen", "actions", "infos", "problems"),
+    [
+        ({}, SMALL, SMALL, {}, ()),
+        ({"text": ""}, SMALL, SMALL, {}, (RULELESS,)),
+        ({}, NINE, Discrete(500), {}, (NAMELESS, UNLABELLED)),
+        ({"text": ""}, NINE, Discrete(500), None, (RULELESS, NAMELESS, UNLABELLED)),
+        ({"actions": "500 places."}, NINE, Discrete(500), {}, (UNLABELLED,)),
+        ({"observations": "Nine places."}, NINE, Discrete(500), {}, (NAMELESS,)),
+        ({"text": "Observations are nine places."}, NINE, SMALL, {}, ()),
+        ({"text": "Each observation is nine places."}, NINE, SMALL, {}, ()),
+        ({}, SMALL, Discrete(500), {"blue": {"action_mask": [1] * 500}}, ()),
+        ({}, SMALL, Discrete(500), {"red": {"action_mask": [1] * 500}}, (NAMELESS,)),
+        ({}, Dict(action_mask=Box(0, 1, (500,)), places=NINE), Discrete(500), {}, (UNLABELLED,)),
+        ({}, Dict(action_mask=Box(0, 1, (500,)), place=SMALL), Discrete(500), {}, ()),
+    ],
+    ids=range(12),
+)
+def test_what_any_player_cannot_know_is_a_problem(
+    rules: dict[str, str], seen: Any, actions: Any, infos: Any, problems: tuple[str, ...]
+) -> None:
+    """Of two players the second is as they say; each problem is told once, and only that of the rules to who sees no numbers."""
+    known = Rules(**{**KNOWN, **rules})
+    for first in ((SMALL, SMALL), (seen, actions)) if infos is None or not infos else ((SMALL, SMALL),):
+        of = {"red": first, "blue": (seen, actions)}
+        env = SimpleNamespace(
+            observation_space=lambda player, of=of: of[player][0], action_space=lambda player, of=of: of[player][1], infos=infos
+        )
+        codecs = {player: codec_for(space) for player, (_, space) in of.items()}
+        assert find_problems(env, codecs, known, is_rendered_as_observed=True) == problems
+        assert find_problems(env, codecs, known, is_rendered_as_observed=False) == ((RULELESS,) if rules.get("text") == "" else ())
+
+
+def test_of_several_images_each_is_shown_and_the_rest_is_text_without_them() -> None:
+    space = Dict(a=IMAGE, b=SMALL, c=IMAGE)
+    space.seed(0)
+    observation = space.sample()
+    *text, one, other = make_renderer(SimpleNamespace(), space, "A duel")(observation)
+    assert [part["text"] for part in text] == [f"b: {observation['b']}"]
+    assert [np.array_equal(frame_of(part), observation[key]) for part, key in ((one, "a"), (other, "c"))] == [True, True]
+    [alone] = make_renderer(SimpleNamespace(), Dict(a=IMAGE), "A duel")(observation)
+    assert np.array_equal(frame_of(alone), observation["a"])
+
+
+def test_channels_with_names_are_a_map_and_many_numbers_an_error_with_the_title() -> None:
+    board = np.zeros((2, 1, 3), np.int8)
+    board[1, 0, 2] = 1
+    shown = make_renderer(SimpleNamespace(channels={"wall": 0, "exit": 1}), gym.spaces.MultiBinary((2, 1, 3)), "A duel")(board)
+    assert shown == ". . e"
+    with pytest.raises(ConfigurationError, match=r"^A duel .*or make the environment with render_mode='ansi' if it draws itself as text"):
+        make_renderer(SimpleNamespace(), Box(0, 1, (1000,)), "A duel")

@@ -127,3 +127,16 @@ def test_an_opponent_that_a_game_puts_out_for_what_is_no_move_makes_nobody_win()
         *_, ended, _, info = env.step("[Bid: 1, 2]")
     assert "the opponent at the seat of 1 found no valid move" in info["error"]
     assert env.state["reward"] == 0.0
+
+
+def test_self_play_is_of_the_same_game_and_changes_nothing_here() -> None:
+    options = {"num_dice": 2}
+    env = vfgym.TextArenaEnv("LiarsDice-v0", 3, max_moves=5, game_options=options, blocking=True, env_id="mine")
+    assert (env.blocking, env.env_id, options) == (True, "mine", {"num_dice": 2})
+    for asked_for, players in ((None, 3), (4, 4)):
+        alone = env.self_play(asked_for)
+        assert (alone.game, alone.num_players, alone.is_self_play, alone.tell_legal_actions) == ("LiarsDice-v0", players, True, False)
+        assert (alone._table_options, alone.blocking) == ({"num_dice": 2, "max_moves": 5}, False)
+        assert len(alone.open_table().players) == players
+    assert (env._table_options, env.num_players, env.is_self_play) == ({"num_dice": 2, "max_moves": 5}, 3, False)
+    assert vfgym.TextArenaEnv("LiarsDice-v0").self_play()._table_options == {}
