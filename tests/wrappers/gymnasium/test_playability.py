@@ -126,3 +126,24 @@ def test_twenty_actions_and_four_numbers_can_be_found_out(space: gym.Space[Any],
         assert problem == (f"{count} numbers of an observation have no labels: give obs_to_text" if count else "")
     if isinstance(space, Discrete | Box) and count:
         assert action_problem(space, codec_for(space, [f"n{number}" for number in range(count)])) == ""
+
+
+SAY_ACTIONS = f"{ACTIONS} to to_chat, or to vfgym.register_description, or say in rules what they do"
+SAY_NUMBERS = f"{NUMBERS} to to_chat, or labels or obs_to_text to vfgym.register_description, or say in rules what they are"
+WRITING = Box(65, 65, (4,), np.uint8)
+
+
+@pytest.mark.filterwarnings("ignore:a model that plays this game:UserWarning")
+@pytest.mark.parametrize(
+    ("actions", "observations", "info", "problems"),
+    [
+        (Discrete(500), Box(0, 1, (9,)), {}, (SAY_ACTIONS, SAY_NUMBERS)),
+        (Discrete(500), Box(0, 1, (9,)), {"action_mask": np.ones(500, np.int8)}, (SAY_NUMBERS,)),
+        (SMALL, Dict(message=WRITING, values=Box(0, 1, (9,))), {}, (SAY_NUMBERS,)),
+        (SMALL, Dict(message=WRITING, values=Box(0, 1, (4,))), {}, ()),
+        (SMALL, Dict(message=WRITING), {}, ()),
+    ],
+    ids=range(5),
+)
+def test_each_problem_says_what_to_give(actions: Any, observations: Any, info: Any, problems: tuple[str, ...]) -> None:
+    assert vfgym.to_chat(lambda: Game(actions, observations, info=info)).prompt_problems == problems
