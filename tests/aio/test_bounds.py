@@ -21,6 +21,7 @@ def unknown() -> Iterator[None]:
     raise_descriptor_limit.cache_clear()
 
 
+@pytest.mark.parametrize("refusal", [ValueError, OSError])
 @pytest.mark.parametrize(
     ("soft", "hard", "is_allowed", "limit", "asked"),
     [
@@ -32,14 +33,14 @@ def unknown() -> Iterator[None]:
     ],
 )
 def test_the_soft_limit_is_raised_once(
-    soft: int, hard: int, is_allowed: bool, limit: int, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    soft: int, hard: int, is_allowed: bool, limit: int, asked: list[Any], refusal: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
 
     def raised(_: int, limits: tuple[int, int]) -> None:
         calls.append(limits)
         if not is_allowed:
-            raise ValueError
+            raise refusal
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", raised)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
 import threading
@@ -131,6 +132,18 @@ async def test_runs_on_one_loop_share_a_watch_which_ends_with_the_last(named: Na
         assert watcher.is_alive()
     await asyncio.to_thread(watcher.join, PATIENCE)
     assert not watcher.is_alive()
+
+
+@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError, KeyboardInterrupt])
+async def test_a_watch_ends_however_its_run_does(error: type[BaseException], named: Named) -> None:
+    before = watchers()
+    with contextlib.suppress(error), watch_loop():
+        [watcher] = [each for each in watchers() if each not in before]
+        raise error
+    await asyncio.to_thread(watcher.join, PATIENCE)
+    assert not watcher.is_alive()
+    with watch_loop():
+        assert [each for each in watchers() if each not in before] != []
 
 
 @pytest.mark.parametrize("statement", ["importlib.import_module('slow_to_import')", "import slow_to_import"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 
 import vfgym
+from vfgym.bounded_json import parse_json
 from vfgym.checks.another_process import _import_module, find_source, replays_elsewhere
 from vfgym.checks.comparison import Broken
 from vfgym.checks.environment import CheckedEnvironment
@@ -60,6 +63,29 @@ def test_an_environment_that_cannot_be_made_elsewhere_is_reported_with_its_error
     monkeypatch.setenv("THE_LICENSED_PROCESS", str(os.getpid()))
     with pytest.raises(Broken, match="another process could not play it: OSError: this machine is not licensed"):
         replay(only_here)
+
+
+@pytest.mark.parametrize(("here", "there"), [("1", "2"), ("2", "1"), ("random", "1"), (None, "1")])
+def test_another_process_has_another_hash_seed_and_what_it_says_last_is_told(
+    here: str | None, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if here is None:
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONHASHSEED", here)
+    monkeypatch.setenv("KEPT", "yes")
+    ended = [subprocess.CompletedProcess([], 3, "", "a\nlast \n"), subprocess.CompletedProcess([], 3, "", "\n")]
+    asked: list[Any] = []
+
+    def run(command: list[str], **given: Any) -> Any:
+        asked.append((given["env"]["PYTHONHASHSEED"], given["env"]["KEPT"], parse_json(given["input"])))
+        return ended.pop(0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    for said in ("last", "it exited with 3"):
+        with pytest.raises(Broken, match=f"^another process could not play it: {said}$"):
+            replay(Words)
+    assert asked == [(there, "yes", {"path": sys.path, "source": find_source(Words)})] * 2
 
 
 def test_what_another_process_cannot_import_is_not_compared() -> None:

@@ -30,9 +30,10 @@ def test_an_episode_is_played_to_its_end_or_cut_off() -> None:
     assert (len(play_episode(Talk(max_turns=3), 0)), len(play_episode(Talk(max_turns=-1), 0))) == (1 + 3, 1 + LONGEST)
     turns = play_episode(Talk(max_turns=2), 0, ["first", "second"])
     assert [turn[0] for turn in turns[1:]] == ["first", "second"]
-    (_, info), (*_, terminated, truncated, _) = play_episode(SingleTurnEnv([{"question": "a"}, {"question": "b"}]), 5, ["once", "twice"])
+    _, (*_, terminated, truncated, _) = play_episode(SingleTurnEnv([{"question": "a"}]), 0, ["once", "twice"])
     assert (terminated, truncated) == (True, False)
-    assert info["example_id"] == SingleTurnEnv([{"question": "a"}, {"question": "b"}]).reset(seed=5)[1]["example_id"]
+    replies = [play_episode(RandomTalk(max_turns=3), seed, ["a", "b", "c"])[1][1] for seed in (0, 5, 5)]
+    assert replies[0] != replies[1] == replies[2]
 
 
 def test_without_an_episode_there_is_none_to_look_at() -> None:

@@ -65,7 +65,24 @@ def test_who_speaks_is_seen_by_the_colour() -> None:
     assert len({cell(page, 1, 0) for page in pages}) == 4
 
 
-@pytest.mark.parametrize(("text", "like"), [("┌─┐", "+-+"), ("│║", "||"), ("♔♞", "Kn"), ("“é”", '"é"'), ("字\N{PILE OF POO}", "??")])
+@pytest.mark.parametrize(
+    ("text", "like"),
+    [
+        ("┌─┐", "+-+"),
+        ("│║", "||"),
+        ("♔♞", "Kn"),
+        ("“é”\u2018s\u2019", "\"é\"'s'"),
+        ("♔♕♖♗♘♙♚♛♜♝♞♟", "KQRBNPkqrbnp"),
+        ("♠♥♦♣", "SHDC"),
+        ("←↑→↓", "<^>v"),
+        ("•●⚫○⚪", "***oo"),
+        ("█▓▒░■", "#####"),
+        ("\u2013—═╌", "----"),
+        ("╔╦╗╰╯", "+++++"),
+        ("ﬁ", "fi"),
+        ("字\N{PILE OF POO}", "??"),
+    ],
+)
 def test_characters_that_the_font_lacks_have_one_in_their_place(text: str, like: str) -> None:
     assert np.array_equal(draw_page([DrawnMessage("user", text)]), draw_page([DrawnMessage("user", like)]))
 
@@ -85,7 +102,8 @@ def test_images_of_every_kind_become_pictures_in_colours(shape: tuple[int, ...])
     frame = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
     picture = as_picture(frame)
     assert picture.shape == (4, 6, 3)
-    assert np.array_equal(picture[:, :, 0], frame.reshape(4, 6, -1)[:, :, 0])
+    for channel in range(3):
+        assert np.array_equal(picture[:, :, channel], frame.reshape(4, 6, -1)[:, :, channel if frame.size > 24 else 0])
 
 
 @pytest.mark.parametrize("drawn", [None, "drawing", np.zeros((2, 2, 3)), np.zeros((0, 4, 3), np.uint8), np.zeros((2, 2, 2), np.uint8)])
@@ -101,6 +119,24 @@ def test_a_fitted_picture_has_the_shape_and_fills_it_one_way(size: tuple[int, in
     assert fitted.shape == (*wanted, 3)
     lit = fitted[:, :, 0] > 0
     assert lit.any(axis=1).all() or lit.any(axis=0).all()
+
+
+def test_a_fitted_picture_stands_in_the_middle_and_keeps_its_form() -> None:
+    picture = np.array([[[10] * 3, [20] * 3], [[30] * 3, [40] * 3]], np.uint8)
+    larger = [[10, 10, 20, 20], [10, 10, 20, 20], [30, 30, 40, 40], [30, 30, 40, 40]]
+    assert fit_picture(picture, (4, 4, 3))[:, :, 1].tolist() == larger
+    assert fit_picture(picture, (4, 6, 3))[:, :, 2].tolist() == [[0, *line, 0] for line in larger]
+    assert fit_picture(picture, (8, 4, 3))[:, :, 0].tolist() == [[0] * 4] * 2 + larger + [[0] * 4] * 2
+    assert fit_picture(fit_picture(picture, (4, 4, 3)), (2, 2, 3)).tolist() == picture.tolist()
+
+
+def test_messages_stand_in_their_order_below_who_said_them() -> None:
+    page = draw_page([DrawnMessage("user", "a"), DrawnMessage("user", "b")])
+    alone = {text: draw_page([DrawnMessage("user", text)]) for text in "ab"}
+    assert [cell(page, line, 0) for line in range(5)] == [
+        *[cell(alone["a"], line, 0) for line in range(3)],
+        *[cell(alone["b"], line, 0) for line in range(2)],
+    ]
 
 
 def test_a_picture_of_the_right_shape_is_left_as_it_is() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import vfgym
 from tests.play.playing import RULES, make, play
-from vfgym.endings import Ending, ending_of
+from vfgym.endings import CUT_STOPS, TRUNCATING_STOPS, UNREADABLE, Ending, ending_of
 from vfgym.play import Game
 from vfgym.play.ending import describe_end
 
@@ -21,6 +21,15 @@ def test_a_limit_cuts_a_game_off_before_it_is_over() -> None:
     assert "Cut off after 2 turns: a limit was reached before it was over." in text
     assert "The game is over." not in text
     assert "The game is over." in play(make(**RULES), "down", "right")[1]
+
+
+@pytest.mark.parametrize(
+    "stop_condition", [*sorted(CUT_STOPS | TRUNCATING_STOPS - {"truncated"}), UNREADABLE, "game_over", "no_tools_called"]
+)
+def test_what_ends_episodes_of_the_library_is_said_in_a_sentence(stop_condition: str) -> None:
+    said = over(stop_condition)[0]
+    assert said.endswith(".")
+    assert stop_condition not in said
 
 
 def test_who_won_is_said_in_words() -> None:
@@ -49,6 +58,11 @@ def over(stop_condition: str = "game_over", *, rewards: Any = None, player: Any 
         (over(error=KeyError("x")), ["An error ended the episode: 'x'", "Your reward: 0.5"]),
         (over(ending="truncated"), ["Cut off after 1 turn: a limit was reached before it was over.", "Your reward: 0.5"]),
         (over("timeout_reached", ending="truncated"), ["The time is up.", "Your reward: 0.5"]),
+        (over("quit", rewards={0: 1, 1: 0}, error=KeyError("x"), metrics={"turns": 0.0})[1:], ["Your reward: 0.5", "  turns: 0"]),
+        (over("truncated", ending="truncated", trajectory=[])[:1], ["Cut off after 0 turns: a limit was reached before it was over."]),
+        (over(rewards={0: -2, 1: -1, "ann": -3}, player="ann")[1:3], ["You lost: player 1 won.", "Rewards: 0 -2, 1 -1, ann (you) -3"]),
+        (over(rewards={0: 1, 1: 1, 2: 0}, player=0, is_hot_seat=True)[1:2], ["player 0 and player 1 won."]),
+        (over(help={"hints": 1, "undone": 2, "refused": 1})[2:], ["With 1 hint, 2 moves taken back, 1 answer refused"]),
         (over("quit", rewards={0: 1, 1: 0}, answer="3"), ["You left before the end.", "Your reward: 0.5"]),
         (over(answer=0, metrics={"turns": 2.0})[1:], ["Your reward: 0.5", "The right answer: 0", "  turns: 2"]),
         (over(answer="", help={"hints": 1})[1:], ["Your reward: 0.5", "With 1 hint"]),

@@ -26,9 +26,11 @@ def test_say_sends_any_text() -> None:
 
 
 def test_commands_are_known_in_any_case() -> None:
-    for name in ("lines", "moves", "hint", "undo", "show", "tools", "open", "quit"):
+    names = ("lines", "moves", "hint", "undo", "show", "rules", "tools", "open", "quit")
+    for name in names:
         assert read_line(f"/{name}") == read_line(f" /{name.upper()} ") == PlayerCommand(name)
-        assert name in COMMANDS
+        assert read_line(f"/{name}  3 ") == PlayerCommand(name, "3")
+    assert {*COMMANDS} == {*names, "help", "say TEXT", "call NAME"}
 
 
 def test_a_tool_is_called_by_its_name_or_through_call() -> None:
@@ -43,5 +45,9 @@ def test_a_slash_before_nothing_known_is_not_sent_unless_it_is_a_legal_move() ->
     assert isinstance(unknown, Unknown)
     assert "Did you mean `undo`?" in unknown.why
     assert "/say /undoo sends it" in unknown.why
-    assert isinstance(read_line("/call sub", tools=["add"]), Unknown)
+    assert read_line("/call ad", tools=["add", "act"]) == Unknown("there is no tool 'ad': the tools are add, act. Did you mean `add`?")
+    assert read_line("/call") == Unknown("there is no tool '': there are none now.")
+    known = read_line("/ad", tools=["add"])
+    assert known == Unknown("there is no command /ad. Did you mean `add`? /help lists all; /say /ad sends it as text")
+    assert read_line("/zzz 1") == Unknown("there is no command /zzz. /help lists all; /say /zzz 1 sends it as text")
     assert read_line("/pass", legal=["/pass"]) == Answer("/pass")

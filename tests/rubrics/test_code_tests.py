@@ -44,6 +44,8 @@ def test_tests_are_a_list_one_of_them_or_json(tests: Any, read: Any) -> None:
         ({"tests": [{"stdout": None}]}, "a test must be"),
         ({"tests": [{"stdin": 1, "stdout": ""}]}, "a test must be"),
         ({"tests": [{"pytest": 7}]}, "a test must be"),
+        ({"tests": [{"stdout": "", "pytest": 7}]}, "a test must be"),
+        ({"tests": ["assert True", 7]}, "got 7$"),
         ({"tests": [None]}, "a test must be"),
     ],
 )
@@ -71,11 +73,13 @@ class Written:
         self.files: dict[str, str] = {}
         self.timeouts: list[float] = []
         self.inputs: list[Any] = []
+        self.commands: list[Any] = []
 
     async def write_file(self, path: str, text: str) -> None:
         self.files[path] = text
 
     async def exec(self, command: Any, *, input: Any = "", timeout: float = 0.0) -> ExecResult:
+        self.commands.append(command)
         self.timeouts.append(timeout)
         self.inputs.append(input)
         outcome = self.outcomes.pop(0)
@@ -120,10 +124,25 @@ async def test_the_share_is_of_all_tests_and_each_has_its_own_input() -> None:
     tests = [PROGRAM, {"stdout": "2"}, "assert True", {"pytest": "..."}]
     assert await share_of_passed(sandbox, "", tests, 10.0) == (1 + 0 + 1 + 0.5) / 4  # type: ignore[arg-type]
     assert sandbox.inputs[:2] == ["1", ""]
+    assert sandbox.commands[:2] == [["python3", "solution.py"]] * 2
+    assert all(0 < timeout <= 10.0 for timeout in sandbox.timeouts)
     asked = [json.loads(given) for given in sandbox.inputs[2:]]
     assert asked[0]["check"] == "assert True"
     assert "check" not in asked[1]
     assert asked[0]["token"] != asked[1]["token"]
+
+
+async def test_what_was_passed_before_the_code_broke_its_folder_counts() -> None:
+    sandbox = Written("2", OSError("its folder is gone"))
+    assert await share_of_passed(sandbox, "", [PROGRAM, {"stdout": "2"}, PROGRAM], 10.0) == 1 / 3  # type: ignore[arg-type]
+    sandbox = Written()
+    sandbox.write_file = None  # type: ignore[assignment,method-assign]
+
+    async def refuse(path: str, text: str) -> None:
+        raise PermissionError(path)
+
+    sandbox.write_file = refuse  # type: ignore[method-assign]
+    assert await share_of_passed(sandbox, "", [PROGRAM], 10.0) == 0.0  # type: ignore[arg-type]
 
 
 async def test_all_tests_share_the_time_and_what_has_none_is_not_run() -> None:
@@ -148,6 +167,8 @@ async def test_a_sandbox_that_has_ended_or_has_no_pytest_is_no_fault_of_the_code
 def test_the_pytest_of_this_interpreter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     folders, variables = find_pytest()
     assert {Path(folder).name for folder in folders} >= {"pytest", "_pytest", "pluggy", "iniconfig"}
-    assert Path(variables["PYTHONPATH"], "pytest").is_dir()
+    assert all(Path(folder).exists() for folder in folders)
+    assert Path(variables.pop("PYTHONPATH"), "pytest").is_dir()
+    assert variables == {"PYTHONDONTWRITEBYTECODE": "1"}
     monkeypatch.setattr(code_tests.importlib.util, "find_spec", lambda name: None)
     assert find_pytest() == ([], {})

@@ -32,6 +32,18 @@ def test_runs_are_compared_and_more_is_said_of_one(tmp_path: Path, place: int, m
     assert lines[2:] == ["              0                      1", "8 rollouts of 8 tasks, 1.0 turns each", *rest]
 
 
+def test_long_names_and_troubles_are_shortened_to_one_line(tmp_path: Path) -> None:
+    rows = [row(0, metrics_errors={"f": "a\n" + "b" * 300}), row(1, ending="cut", stop_condition="quit", counted_reward=0.0)]
+    reports = reports_of(tmp_path, rows, model="m" * 40)
+    lines = list(summary_lines(reports, find(reports), 0))
+    assert f"  {'m' * 27}… " in "\n".join(lines)
+    cut, raised = sorted(line for line in lines if line.startswith("! 1 of 2: "))
+    assert cut == "! 1 of 2: cut by a limit of the run: quit"
+    assert raised == ("! 1 of 2: reward function f raised, and scored 0: a\\n" + "b" * 300)[:200]
+    reports = reports_of(tmp_path / "2", rows, model="m" * 28)
+    assert f"  {'m' * 28} " in "\n".join(summary_lines(reports, find(reports), 0))
+
+
 def test_a_run_that_is_alone_has_no_marker_and_remarks_come_last(tmp_path: Path) -> None:
     reports = reports_of(tmp_path, [row(task, reward=task % 2) for task in range(4)], num_examples=8)
     headline, picture, note, *remarks = list(summary_lines(reports, find(reports), 0))[1:]
