@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -13,9 +14,9 @@ import pytest
 from tests.checks.promises import OWN_MOVES, OWN_NUMBERS, PETTINGZOO, SELF_PLAY, TABLE, TEXTARENA, broken, kept
 from tests.wrappers.games.nim import Nim, NimEnv
 from vfgym.checks.comparison import Broken
-from vfgym.checks.table_round_trips import draws_its_own_numbers, is_its_table, takes_its_own_moves
+from vfgym.checks.table_round_trips import draws_its_own_numbers, is_its_table, is_textarenas_game, takes_its_own_moves
 from vfgym.codecs import ActionNotFound
-from vfgym.messages import AssistantMessage, Message, content_text
+from vfgym.messages import AssistantMessage, Message, UserMessage, content_text
 from vfgym.state import State
 from vfgym.wrappers.games.multiplayer import MultiplayerEnv
 from vfgym.wrappers.games.turn_based import Played, Player
@@ -92,6 +93,74 @@ def test_an_environment_that_pays_its_seat_otherwise_is_reported() -> None:
     assert "the steps paid the policy's seat" in failed[TABLE]
 
 
+def whispers(turn: Turn, state: State) -> None:
+    turn.messages = [UserMessage("!")]
+
+
+def repeats(turn: Turn, state: State) -> None:
+    turn.messages = turn.messages * 2
+
+
+def counts_again(turn: Turn, state: State) -> None:
+    state["rewards"] = {player: reward + 0.5 for player, reward in state["rewards"].items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (whispers, "the conversation of the policy's seat holds .*'!'.* and the table sent it "),
+        (repeats, "the conversation of the policy's seat holds"),
+        (counts_again, r"state\['rewards'\] after \d+ moves"),
+    ],
+)
+def test_an_environment_that_tells_or_counts_otherwise_than_its_table_is_reported(change: Any, what: str) -> None:
+    class Changed(NimEnv):
+        def _take(self, turn: Turn, state: State) -> None:
+            change(turn, state)
+            super()._take(turn, state)
+
+    with pytest.raises(Broken, match=what):
+        is_its_table(Changed())
+
+
+class Fickle(Nim):
+    """A table that is another one each time, in what `differs` names."""
+
+    made = 0
+    differs = ""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        Fickle.made += 1
+        self.number = Fickle.made
+
+    def reset(self, seed: int | None, options: Any) -> None:
+        super().reset(seed, options)
+        if self.differs == "turn" and self.number % 2 == 0:
+            self.turn = 1
+
+    def observe(self, player: Player) -> str:
+        return super().observe(player) + (f" {self.number}" if self.differs == "told" else "")
+
+    def move(self, message: Message) -> Played:
+        played = super().move(message)
+        return played._replace(rewards={0: 0.5 * self.number, 1: 0.0}) if self.differs == "played" else played
+
+
+@pytest.mark.parametrize(
+    ("differs", "what"),
+    [
+        ("told", "what 0 is told in event 1 should be"),
+        ("turn", "the player whose turn it is in event"),
+        ("played", "what 0's move leads to in event"),
+    ],
+)
+def test_a_table_that_is_another_one_the_next_time_is_reported(differs: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fickle, "differs", differs)
+    with pytest.raises(Broken, match=what):
+        is_its_table(nim_at(Fickle)())
+
+
 @pytest.mark.parametrize("draw", [random.random, np.random.rand])
 def test_a_table_that_draws_from_the_process_is_reported(draw: Callable[[], float]) -> None:
     class Careless(Nim):
@@ -157,13 +226,23 @@ class DoubleStakes(TextArenaGame):
         return Played({player: 2.0 * reward for player, reward in played.rewards.items()}, played.is_valid)
 
 
+class DoubleStakesEnv(TextArenaEnv):
+    def open_table(self) -> TextArenaGame:
+        return DoubleStakes(self.game)
+
+
+def test_the_random_numbers_of_the_process_are_as_before_a_game_of_textarena() -> None:
+    """Its own games draw from them."""
+    pytest.importorskip("textarena", reason="needs the extra textarena")
+    before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
+    for env in (TextArenaEnv("TicTacToe-v0"), DoubleStakesEnv("TicTacToe-v0")):
+        with contextlib.suppress(Broken):
+            is_textarenas_game(env)
+        assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index, union-attr]
+
+
 def test_a_table_that_is_not_textarenas_game_is_reported() -> None:
     pytest.importorskip("textarena", reason="needs the extra textarena")
-
-    class DoubleStakesEnv(TextArenaEnv):
-        def open_table(self) -> TextArenaGame:
-            return DoubleStakes(self.game)
-
     failed = broken(lambda: DoubleStakesEnv("TicTacToe-v0"))
     assert list(failed) == [TEXTARENA]
     assert "the table's rewards after" in failed[TEXTARENA]

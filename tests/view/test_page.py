@@ -135,6 +135,16 @@ def test_several_runs_have_a_verdict_each(tmp_path: Path) -> None:
     )
 
 
+def test_a_page_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "pages" / "page.html"
+    file.parent.mkdir()
+    file.write_text("x" * 10**6)
+    run = write_run(tmp_path / "run", [row()])
+    assert write_page(str(file), run, load_results(run)) == file
+    assert file.read_text(encoding="utf-8") == build_page(run, run)
+    assert [each.name for each in file.parent.iterdir()] == ["page.html"]
+
+
 def test_nothing_is_written_where_a_run_cannot_be_read(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [row(), row(1)])
     lines = (run / "results.jsonl").read_text().splitlines()
