@@ -88,7 +88,15 @@ class Renamed(Tools):
         return ToolMessage("done", tool_call_id="1")
 
 
-@pytest.mark.parametrize("make", [Reversed, Doubled, Last, Interrupted, Renamed])
+class Picky(Tools):
+    """Answers no call of a tool that it does not have."""
+
+    async def env_response(self, messages: list[Message], state: State, **kwargs: Any) -> Any:
+        answers = await super().env_response(messages, state, **kwargs)
+        return [answer for answer in answers if answer["tool_call_id"] != "call_unknown"]
+
+
+@pytest.mark.parametrize("make", [Reversed, Doubled, Last, Interrupted, Renamed, Picky])
 def test_an_answer_that_is_lost_or_misplaced_is_found(make: Callable[[], Any]) -> None:
     found = check(make)
     assert found[ANSWERS].startswith("BROKEN the calls add (call_0)" if make is not Renamed else "BROKEN the calls")
@@ -136,6 +144,18 @@ class Mishearing(Talk):
         if len(state["trajectory"]) == 1:
             trajectory_step["completion"] = [vfgym.AssistantMessage("what?")]
         return super().add_trajectory_step(state, trajectory_step)
+
+
+def test_episodes_with_several_seeds_are_looked_at() -> None:
+    seeds: list[Any] = []
+
+    class Noted(Talk):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            seeds.append(seed)
+            return super().reset(seed=seed, options=options)
+
+    assert check(lambda: Noted(max_turns=1)) == {KEEPS: "3 turns"}
+    assert len(set(seeds)) == 3
 
 
 def test_a_message_that_is_lost_or_changed_is_found() -> None:
