@@ -43,6 +43,7 @@ EQUAL: list[tuple[Any, Any]] = [
         (object(), object()),
     ],
     ({"a": 1, "render_mode": "human"}, {"a": 1}),
+    *[(LONG, [*LONG[:place], -1, *LONG[place + 1 :]]) for place in (16, 83)],
 ]
 DIFFERENT: list[tuple[Any, Any]] = [
     *[(0, None), (0, ""), ([1, 2], [2, 1]), ({"a": 1}, {"a": 2}), ({"a": 1}, {"b": 1}), ({1, 2}, {1, 3}), ({1, 2}, [1, 2])],
@@ -53,6 +54,9 @@ DIFFERENT: list[tuple[Any, Any]] = [
     (functools.partial(first, a=1), functools.partial(first, a=2)),
     *[(Settings(), Settings(2)), (first, second), (LONG, LONG[:-1]), (LONG, [-1, *LONG[1:]]), (LONG, [*LONG[:-1], -1])],
     (object(), Settings),
+    *[(LONG[:32], [*LONG[:place], -1, *LONG[place + 1 : 32]]) for place in (0, 15, 16, 31)],
+    *[(LONG, [*LONG[:place], -1, *LONG[place + 1 :]]) for place in (15, 84)],
+    *[(0, False), (1, 1.0), ("1", 1), (b"a", "a"), ([], {}), ([], ""), (np.arange(100), np.arange(101)), (np.int64(1), np.int32(1))],
 ]
 
 

@@ -402,24 +402,31 @@ def test_tools_are_shown_in_info_and_follow_add_and_remove() -> None:
 def test_a_tool_may_be_replaced_by_one_of_its_name() -> None:
     """What was known of the first one is forgotten; the list that was given stays as it was."""
 
+    order: list[str] = []
+
+    async def slow(text: str) -> str:
+        """Return the text after a while."""
+        await asyncio.sleep(0)
+        order.append(text)
+        return text
+
     def plain(text: str) -> str:
         """Return the text twice."""
+        order.append(text)
         return 2 * text
 
     plain.__name__ = "later"
-    given = [add, later, say]
+    given = [slow, later, say]
     env = ToolEnv(tools=given, dataset=ROWS)
     before = env.action_space
     env.remove_tool(later)
     without = env.action_space
     env.add_tool(plain)
-    assert (given, env.tools, [*env.tool_map]) == ([add, later, say], [add, say, plain], ["add", "say", "later"])
-    assert [message["content"] for message in answers(env, call("later", {"text": "a"}, "1"), call("say", {"text": "b"}, "2"))] == [
-        "aa",
-        "b",
-    ]
+    assert (given, env.tools, [*env.tool_map]) == ([slow, later, say], [slow, say, plain], ["slow", "say", "later"])
+    messages = answers(env, call("slow", {"text": "a"}, "1"), call("later", {"text": "b"}, "2"))
+    assert ([message["content"] for message in messages], order) == (["a", "bb"], ["a", "b"])
     names = [{tool.name for tool in space.sampler.tools} for space in (before, without, env.action_space)]
-    assert names == [{"add", "later", "say"}, {"add", "say"}, {"add", "say", "later"}]
+    assert names == [{"slow", "later", "say"}, {"slow", "say"}, {"slow", "say", "later"}]
     env.close()
 
 

@@ -14,7 +14,7 @@ from tests.training.policies import Policy, across
 from tests.training.trainers import environments
 from vfgym.clients.config import ClientConfig
 from vfgym.endings import ending_of
-from vfgym.errors import Error, InvalidModelResponseError, ModelError, OverlongPromptError
+from vfgym.errors import Error, InvalidModelResponseError, LimitReached, ModelError, OverlongPromptError
 from vfgym.model_server import ModelServer
 from vfgym.training import NoTokens, samples
 from vfgym.training.playing import play_episode
@@ -89,7 +89,7 @@ def test_a_server_that_gives_ids_is_recorded() -> None:
         (ModelError("the server is down"), "infrastructure_failed"),
         (InvalidModelResponseError("it says nothing"), "policy_failed"),
         (OverlongPromptError("too long"), "cut"),
-        (vfgym.errors.LimitReached("tokens", 1, 2), "cut"),
+        (LimitReached("tokens", 1, 2), "cut"),
     ],
 )
 @pytest.mark.parametrize("gives_up", [True, False])
@@ -134,6 +134,47 @@ def test_what_a_rollout_raises_is_how_it_ended(raised: Exception, ending: str) -
     assert str(raised) in state["error"]
 
 
+@pytest.mark.parametrize("group", [None, 0, "g"])
+@pytest.mark.parametrize(
+    ("reward", "raised", "counted", "error"),
+    [
+        (0.0, None, 0.0, None),
+        (2, None, 2, None),
+        (None, vfgym.errors.AgentError("broken"), 0.0, "AgentError: broken"),
+        (None, KeyError("mine"), 0.0, "KeyError: 'mine'"),
+    ],
+)
+def test_a_state_says_what_was_earned_and_what_it_counts_with(
+    group: Any, reward: float | None, raised: Exception | None, counted: float, error: str | None
+) -> None:
+    """A group and a failure reward of 0 are some."""
+
+    async def play(env: Any, base_url: str) -> float:
+        assert env == "as it is"
+        if raised is not None:
+            raise raised
+        assert reward is not None
+        return reward
+
+    state = asyncio.run(record(play, "as it is", Policy(across), "m", example_id=3, group=group, failure_reward=0.0))
+    assert (state["example_id"], state["trajectory"], state["stop_condition"]) == (3, [], None)
+    assert ("group" in state, state.get("group")) == (group is not None, group)
+    assert (state["reward"], state["counted_reward"], state["error"]) == (0.0 if reward is None else reward, counted, error)
+
+
+@pytest.mark.parametrize(
+    ("refused", "stop"), [(OverlongPromptError("x"), "prompt_too_long"), (LimitReached("tokens", 1, 2), "limit_reached")]
+)
+def test_what_was_cut_says_by_what(refused: Exception, stop: str) -> None:
+    async def ask(env: Any, base_url: str) -> float:
+        with pytest.raises(openai.APIError):
+            await ask_once(base_url)
+        return 1.0
+
+    state = asyncio.run(record(ask, None, Policy(lambda turn: refused), "m"))
+    assert (state["stop_condition"], state["error"], state["reward"], state["counted_reward"]) == (stop, None, 1.0, None)
+
+
 def test_the_address_is_gone_with_its_block() -> None:
     async def play() -> None:
         async with open_recording(Policy(across), "m") as model:
@@ -166,6 +207,3 @@ def test_a_rollout_that_is_cancelled_takes_its_address_with_it() -> None:
             await ask_once(urls[0])
 
     asyncio.run(play())
-
-
-# Rollouts by URL

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import vfgym
 from tests.training.trainers import environments
 from tests.training.trainers.stand_ins import TokenOutput, install_verl
 from vfgym.errors import ConfigurationError
@@ -114,6 +115,58 @@ def test_a_prompt_that_is_too_long_is_asked_of_nobody(verl: Any) -> None:
     assert (output.prompt_ids, output.response_ids, output.response_mask, output.reward_score) == ([END], [END], [0], -1.0)
 
 
+@pytest.mark.parametrize(("prompt_length", "response_length", "is_asked"), [(0, 1, True), (-1, 1, False), (0, 0, False)])
+def test_a_prompt_may_be_as_long_as_it_may_be_and_an_answer_needs_room(
+    verl: Any, prompt_length: int, response_length: int, is_asked: bool
+) -> None:
+    """The first number is how much longer than the prompt its limit is."""
+    known, server = Server(across), Server(lambda turn: write("3", ended=False))
+    run(verl, environments.make_guess(), known)
+    length = len(known.asked[0][1])
+    output = run(verl, environments.make_guess(), server, prompt_length=length + prompt_length, response_length=response_length)
+    assert len(server.asked) == is_asked
+    assert sum(output.response_mask) == is_asked
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"),
+    [
+        ({"temperature": 0.3, "max_tokens": 5}, 5),
+        ({"max_completion_tokens": 6}, 6),
+        ({"max_tokens": 5000}, 4096),
+        ({}, 4096),
+    ],
+)
+def test_verl_samples_as_it_says_and_an_environment_may_ask_for_less(verl: Any, own: dict[str, Any], asked: int) -> None:
+    server = Server(lambda turn: write("3"))
+    run(verl, environments.make_guess(sampling_args=own), server)
+    assert [parameters for _, _, parameters in server.asked] == [{"temperature": 1.0, "max_tokens": asked}]
+
+
+def test_a_server_need_not_say_more_than_its_tokens(verl: Any) -> None:
+    output = run(verl, environments.make_guess(), Server(lambda turn: TokenOutput([*b"2", END], None)))
+    assert (output.response_ids, output.response_mask, output.response_logprobs) == ([*b"2", END], [1, 1], None)
+    assert (output.reward_score, output.num_turns, output.metrics["num_preempted"]) == (1.0, 2, -1)
+    assert output.extra_fields == {"turn_scores": [], "tool_rewards": [], "reward_extra_info": {}}
+
+
+def test_the_row_says_task_split_and_seed(verl: Any) -> None:
+    tasks = {name: [{"question": f"{name} {number}", "answer": "x"} for number in range(2)] for name in ("dataset", "eval_dataset")}
+    server = Server(lambda turn: write("x"))
+    run(verl, vfgym.SingleTurnEnv(**tasks), server, extra_info={"example_id": 1, "split": "eval"})  # type: ignore[arg-type]
+    assert b"eval_dataset 1" in bytes(each % END for each in server.asked[0][1])
+    rows = list(verl.dataset(vfgym.SingleTurnEnv(**tasks), split="eval", num_examples=1, agent_name="mine"))  # type: ignore[arg-type]
+    assert rows == [
+        {
+            "prompt": [{"role": "user", "content": "eval_dataset 0"}],
+            "agent_name": "mine",
+            "data_source": "mine",
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "extra_info": {"index": 0, "example_id": 0, "split": "eval"},
+        }
+    ]
+
+
 def test_a_history_that_is_rewritten_is_several_outputs(verl: Any) -> None:
     """Which the trainer of version 1 takes; it is known by its session_id."""
     outputs = run(verl, environments.make_lake(history=1), Server(across), session_id=0)
@@ -132,9 +185,10 @@ def test_a_rollout_that_says_nothing_of_the_policy_is_raised(verl: Any, make: An
         run(verl, make(), Server(across))
 
 
-def test_a_server_that_is_stopped_is_no_answer(verl: Any) -> None:
+@pytest.mark.parametrize("stop_reason", ["aborted", "abort"])
+def test_a_server_that_is_stopped_is_no_answer(verl: Any, stop_reason: str) -> None:
     with pytest.raises(RolloutMissing, match="verl's server was stopped"):
-        run(verl, environments.make_lake(), Server(lambda turn: TokenOutput([], [], stop_reason="aborted")))
+        run(verl, environments.make_lake(), Server(lambda turn: TokenOutput([], [], stop_reason=stop_reason)))
 
 
 def test_rows_say_their_loop_and_their_task(verl: Any) -> None:

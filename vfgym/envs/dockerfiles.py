@@ -70,8 +70,8 @@ def _instructions(text: str) -> list[tuple[str, str]]:
     """Return the instructions of a Dockerfile, without comments, a line each."""
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     joined = re.sub(r"\\[ \t]*\n", " ", lines)
-    parts = [line.strip().partition(" ") for line in joined.splitlines() if line.strip()]
-    return [(keyword.upper(), rest.strip()) for keyword, _, rest in parts]
+    parts = [[*line.split(maxsplit=1), ""] for line in joined.splitlines() if line.strip()]
+    return [(keyword.upper(), rest.strip()) for keyword, rest, *_ in parts]
 
 
 def _words(rest: str, line: str, least: int) -> list[str]:
