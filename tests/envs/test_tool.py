@@ -1,4 +1,4 @@
-"""Tool environments: what a call becomes, which calls overlap, hidden arguments, and the errors that end an episode."""
+"""Tool environments: what a call becomes, which calls overlap, and the errors that end an episode."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from vfgym import SingleTurnEnv, State, StatefulToolEnv, ToolEnv, ToolMessage, blocking
+from vfgym import SingleTurnEnv, ToolEnv, ToolMessage, blocking
 from vfgym.envs.tool import ToolMonitorRubric
-from vfgym.errors import AgentError, ConfigurationError, InfraError, ResetNeeded, SandboxError, ToolCallError, ToolError, ToolParseError
+from vfgym.errors import AgentError, ConfigurationError, ResetNeeded, SandboxError, ToolCallError, ToolError, ToolParseError
 from vfgym.messages import AssistantMessage, Message, ToolCall
 
 ROWS = [{"question": "use the tools"}]
@@ -471,97 +471,3 @@ def test_calls_are_metrics() -> None:
     metrics = env.step("done").info["metrics"]
     assert metrics == {"num_turns": 2.0, "total_tool_calls": 3.0, "add_calls": 2.0, "say_calls": 0.0, "later_calls": 0.0}
     assert {type(value) for value in metrics.values()} == {float}
-
-
-# Hidden arguments
-
-
-class Account(StatefulToolEnv):
-    """A bank account for each episode, which the model never sees."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(dataset=ROWS, **kwargs)
-        self.add_tool(self.deposit, args_to_skip=["account"])
-        self.add_tool(self.balance, args_to_skip=["account"])
-        self.add_tool(say)
-
-    def setup_state(self, state: State) -> Any:
-        state["account"] = {"balance": 0}
-        return super().setup_state(state)
-
-    def update_tool_args(self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any) -> Any:
-        if tool_name == "say":
-            return tool_args
-        return {**tool_args, "account": state["account"]}
-
-    async def deposit(self, amount: int, account: dict[str, int]) -> str:
-        """Deposit money."""
-        before = account["balance"]
-        await asyncio.sleep(0)
-        account["balance"] = before + amount
-        return "done"
-
-    def balance(self, account: dict[str, int]) -> int:
-        """Return the balance."""
-        return account["balance"]
-
-
-class AsyncAccount(Account):
-    async def update_tool_args(
-        self, tool_name: str, tool_args: dict[str, Any], messages: list[Message], state: State, **kwargs: Any
-    ) -> dict[str, Any]:
-        await asyncio.sleep(0)
-        arguments: dict[str, Any] = super().update_tool_args(tool_name, tool_args, messages, state, **kwargs)
-        return arguments
-
-
-@pytest.mark.parametrize("kind", [Account, AsyncAccount])
-def test_stateful_tools_get_their_hidden_arguments_and_run_in_order(kind: type[Account]) -> None:
-    env = kind()
-    deposits = [call("deposit", {"amount": amount}) for amount in (1, 2, 3)]
-    messages = answers(env, *deposits, call("balance"), call("deposit", {"amount": 4}), call("say", {"text": "hi"}), call("balance"))
-    assert [message["content"] for message in messages] == ["done", "done", "done", "6", "done", "hi", "10"]
-    assert env.state["account"] == {"balance": 10}
-
-
-def test_hidden_arguments_are_neither_shown_nor_taken_from_the_model() -> None:
-    env = Account()
-    _, info = env.reset(seed=0)
-    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in info["tools"]}
-    assert (list(schemas["deposit"]["properties"]), schemas["balance"]["properties"]) == (["amount"], {})
-    assert "account" not in json.dumps(info["tools"])
-    [message] = answers(env, call("balance", {"account": {"balance": 1000000}}))
-    assert "account" in message["content"]
-    assert "1000000" not in message["content"]
-
-
-def test_hiding_an_argument_that_does_not_exist_is_refused() -> None:
-    env = Account()
-    with pytest.raises(ConfigurationError, match="wallet"):
-        env.add_tool(later, args_to_skip=["wallet"])
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_what_update_tool_args_raises_is_not_told_to_the_model(is_async: bool) -> None:
-    """It is a hook: an `Error` ends the episode, and anything else is a bug and is raised."""
-
-    class Forgetful(Account):
-        def update_tool_args(self, *args: Any, **kwargs: Any) -> Any:
-            if is_async:
-                return self.forget()
-            raise error
-
-        async def forget(self) -> dict[str, Any]:
-            await asyncio.sleep(0)
-            raise error
-
-    env = Forgetful()
-    error: Exception = InfraError("the session is lost")
-    env.reset(seed=0)
-    outcome = env.step(calling(call("deposit", {"amount": 1}), call("balance")))
-    assert (outcome.terminated, outcome.info["stop_condition"]) == (True, "has_error")
-    assert env.state["error"] is error
-    error = LookupError("no account")
-    env.reset(seed=0)
-    with pytest.raises(LookupError, match="no account"):
-        env.step(calling(call("balance")))
