@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +11,18 @@ import pytest
 from vfgym.aio.deadlines import DeadlinePassed
 from vfgym.aio.steps import run_async, run_sync
 from vfgym.episode.hooks import MarkedMethod
-from vfgym.episode.stops import LIMIT_REACHED, ROLLED_OUT, check_stops, complete, error_stop, model_failure, note_end, note_error
-from vfgym.errors import InfraError, LimitReached, ModelError, OverlongPromptError, SandboxError
+from vfgym.episode.stops import (
+    LIMIT_REACHED,
+    ROLLED_OUT,
+    check_stops,
+    complete,
+    error_stop,
+    model_failure,
+    note_end,
+    note_error,
+    note_time_over,
+)
+from vfgym.errors import AgentError, Error, InfraError, LimitReached, ModelError, OverlongPromptError, SandboxError, WorkerTimeout
 from vfgym.state import State
 
 
@@ -96,6 +107,40 @@ def test_errors(error: Any, stop: str, noted: dict[str, Any]) -> None:
     assert (state.failure_cause is None) is (stop != "has_error")
 
 
+@pytest.mark.parametrize(
+    ("error", "cause"), [(Error("x"), "environment"), (SandboxError("x"), "infrastructure"), (AgentError("x"), "policy")]
+)
+def test_whose_doing_an_error_is(error: Error, cause: str) -> None:
+    state = state_of()
+    note_error(state, error)
+    assert state.failure_cause == cause
+
+
+def test_the_error_that_ended_an_episode_names_its_stop_before_its_limits() -> None:
+    state = state_of()
+    note_error(state, OverlongPromptError("x"))
+    note_error(state, LimitReached("tokens", 1, 1))
+    assert error_stop(state) == LIMIT_REACHED
+    note_error(state, ModelError("x"))
+    assert error_stop(state) == "has_error"
+
+
+@pytest.mark.parametrize(
+    ("limit", "stop"),
+    [
+        (None, "timeout_reached"),
+        (SimpleNamespace(is_out_of_time=False), "timeout_reached"),
+        (SimpleNamespace(is_out_of_time=True), LIMIT_REACHED),
+    ],
+)
+def test_the_time_of_an_episode_or_of_its_rollout_is_over(limit: Any, stop: str) -> None:
+    state, own = state_of(), state_of()
+    assert note_time_over(state, limit) == stop
+    note_end(own, DeadlinePassed(), limit)
+    assert ended(own) == (True, stop, stop == LIMIT_REACHED)
+    assert state.get("timed_out", False) is own.get("timed_out", False) is (stop == "timeout_reached")
+
+
 def test_whose_doing_it_is_that_nobody_answers() -> None:
     bug = KeyError("x")
     failure: Any = model_failure(bug)
@@ -104,6 +149,9 @@ def test_whose_doing_it_is_that_nobody_answers() -> None:
     assert model_failure(own) is own
     assert own.failure_cause == "policy"
     assert model_failure(InfraError("x")).failure_cause == "infrastructure"  # type: ignore[union-attr]
+    assert model_failure(AgentError("x")).failure_cause == "policy"  # type: ignore[union-attr]
+    of_a_worker = WorkerTimeout("x")
+    assert model_failure(of_a_worker) is of_a_worker, "an error that knows better is no time that passed"
     late = model_failure(TimeoutError("late"))
     assert (type(late), late.args) == (DeadlinePassed, ("late",))
 
@@ -112,7 +160,7 @@ def test_whose_doing_it_is_that_nobody_answers() -> None:
     ("error", "named", "stop"),
     [
         *[(None, None, ROLLED_OUT), (None, "own", "own"), (ModelError("x"), None, "has_error"), (ModelError("x"), "own", "own")],
-        (OverlongPromptError("x"), None, "prompt_too_long"),
+        *[(OverlongPromptError("x"), None, "prompt_too_long"), (LimitReached("tokens", 1, 1), None, LIMIT_REACHED)],
         (DeadlinePassed(), None, "timeout_reached"),
         (DeadlinePassed(), "own", "own"),
     ],
