@@ -12,10 +12,11 @@ import pytest
 import vfgym
 from tests.agent_programs import needs_sandbox
 from tests.models import InOrder, calling
+from vfgym.envs.python import describe_cell, end_text
 from vfgym.envs.python_packages import find_packages
 from vfgym.envs.sandboxed import sandboxes_in_use
 from vfgym.errors import ConfigurationError, SandboxError
-from vfgym.sandboxes import SandboxSpec
+from vfgym.sandboxes import CellResult, SandboxSpec
 from vfgym.testing import check_environment
 
 pytestmark = needs_sandbox
@@ -138,6 +139,40 @@ def test_bad_input_is_refused_at_construction(wheel: Path) -> None:
         vfgym.PythonEnv("numpy 'scipy", dataset=ROWS)
     with pytest.raises(ConfigurationError, match=r"leave SandboxSpec\(python=...\) out"):
         vfgym.PythonEnv("numpy", dataset=ROWS, sandbox=SandboxSpec(python=os.environ["VIRTUAL_ENV"]))
+
+
+LATE, LOST = (
+    "Error: Cell timed out after 2.5s",
+    "Error: The interpreter's state is lost: nothing that earlier cells defined is there any more",
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "most", "said"),
+    [
+        ({}, None, "(no output)"),
+        ({"stdout": " \n", "stderr": "\n"}, None, "(no output)"),
+        ({"value": ""}, None, "Out[3]: "),
+        ({"value": "0", "stdout": "  a \n"}, None, "  a\nOut[3]: 0"),
+        ({"stdout": "a", "stderr": "  b\n", "traceback": "c", "value": "d"}, None, "a\nstderr:\n  b\nc\nOut[3]: d"),
+        ({"timed_out": True}, None, LATE),
+        ({"state_is_lost": True, "stdout": "a"}, None, f"a\n{LOST}"),
+        ({"timed_out": True, "state_is_lost": True}, 0, f"{LATE}\n{LOST}"),
+        ({"stdout": "abcd"}, 4, "abcd"),
+        ({"stdout": "abcde"}, 4, "abcd\n... [output truncated]"),
+        ({"stdout": "a"}, 0, "\n... [output truncated]"),
+        ({"stdout": "abcde", "timed_out": True}, 4, f"abcd\n... [output truncated]\n{LATE}"),
+    ],
+)
+def test_what_came_of_a_cell_is_told(fields: dict[str, Any], most: int | None, said: str) -> None:
+    """The limit is of what it printed and gave, not of what is told of its end."""
+    nothing = {"stdout": "", "stderr": "", "value": None, "traceback": None, "timed_out": False, "state_is_lost": False}
+    assert describe_cell(CellResult(**{**nothing, "truncated": False, "count": 3, **fields}), 2.5, most) == said
+
+
+def test_a_command_is_called_so() -> None:
+    late = CellResult("", "", None, None, True, False, False, 1)
+    assert end_text("a", late, 3, None, "Command") == "a\nError: Command timed out after 3s"
 
 
 @pytest.mark.exhaustive

@@ -62,6 +62,32 @@ def test_a_spawned_environment_goes_on_or_begins(gem: Any) -> None:
     assert "[S]FFF" in other.reset()[0]
 
 
+def test_a_conversation_that_was_rewritten_is_all_of_the_observation(gem: Any) -> None:
+    env = gem.GemEnv(environments.make_lake(history=0))
+    env.reset(seed=0)
+    assert all("You are playing" in env.step(answer)[0] for answer in ACROSS[:2])
+
+
+def test_random_answers_follow_from_the_seed_of_their_episode(gem: Any) -> None:
+    env = gem.GemEnv(environments.make_guess())
+    drawn = []
+    for seed in (3, 3, 4):
+        env.reset(seed=seed)
+        drawn.append([env.sample_random_action() for _ in range(3)])
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) > 1
+
+
+def test_what_a_spawned_environment_does_leaves_the_first_alone(gem: Any) -> None:
+    env = gem.GemEnv(environments.make_lake())
+    env.reset(seed=0)
+    spawned = env.spawn(same_state=True, seed=5)
+    rewards = [spawned.step(answer)[1] for answer in ACROSS]
+    assert [env.step(answer)[1] for answer in ACROSS] == rewards == [0.0] * 5 + [1.0]
+    with pytest.raises(ConfigurationError, match="got depth, width too"):
+        env.spawn(depth=1, width=2)
+
+
 def test_what_says_nothing_of_the_policy_is_raised(gem: Any) -> None:
     env = gem.GemEnv(environments.make_unreachable())
     env.reset(seed=0)

@@ -49,6 +49,28 @@ def test_the_row_says_which_episode_and_skyrl_how_long(skyrl: Any) -> None:
     assert first["reward"] + second["reward"] == 0.25
 
 
+def test_the_seed_says_how_an_episode_begins_and_goes_on(skyrl: Any) -> None:
+    """A seed of 0 is one."""
+    played = []
+    for seed in (0, 0, 1):
+        env, _ = begun(skyrl, environments.make_lake(is_slippery=True), seed=seed)
+        played.append([env.step(answer)["observations"] for answer in ACROSS[:2] * 3 if not env._env.unwrapped.episode.is_over])
+        env.close()
+    assert played[0] == played[1] != played[2]
+
+
+@pytest.mark.parametrize(("max_turns", "done"), [(None, 6), (6, 6), (7, 6), (1, 1), (0, 6)])
+def test_skyrl_says_how_long_an_episode_lasts_at_most(skyrl: Any, max_turns: int | None, done: int) -> None:
+    """An episode that ends by itself in its last turn is not ended twice."""
+    env, _ = begun(skyrl, environments.make_lake(), max_turns=max_turns)
+    outputs = []
+    while not outputs or not outputs[-1]["done"]:
+        outputs.append(env.step(ACROSS[len(outputs)]))
+    assert (len(outputs), sum(output["reward"] for output in outputs)) == (done, float(done == 6))
+    assert outputs[-1]["metadata"] == {"terminated": done == 6, "truncated": done != 6}
+    env.close()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

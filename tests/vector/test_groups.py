@@ -79,11 +79,12 @@ def test_a_group_waits_for_its_last_member_and_then_begins_the_next_task() -> No
     envs.close()
 
 
-def test_members_begin_alike_and_meet_every_task_once() -> None:
+@pytest.mark.parametrize("seed", [0, 7])
+def test_members_begin_alike_and_meet_every_task_once(seed: int) -> None:
     envs = ChatVectorEnv(UntilDone(), 3, group_size=3)
     runs = []
     for _ in range(2):
-        observations, _ = envs.reset(seed=7)
+        observations, _ = envs.reset(seed=seed)
         met, drawn = [], []
         for _ in range(5):
             assert len(set(questions(observations))) == 1
@@ -127,6 +128,17 @@ def test_failing_never_pays(declared: float | None, counts: float) -> None:
     assert "no such thing" in infos["error"][0]
     *_, infos = envs.step([None, None, "done"])
     assert (infos["group_reward"].tolist(), infos["group_advantage"].sum()) == ([counts, 1.0, 2.0], pytest.approx(0.0))
+    envs.close()
+
+
+@pytest.mark.parametrize(("declared", "counts"), [(0.0, 0.0), (None, -7.0)])
+def test_the_environment_that_plays_declares_before_its_group(declared: float | None, counts: float) -> None:
+    """A failure reward of 0 is one."""
+    group = vfgym.EnvGroup([UntilDone(failure_reward=declared)], ["only"], failure_reward=-7.0)
+    envs = ChatVectorEnv(group, 2, group_size=2)
+    envs.reset(seed=0)
+    *_, infos = envs.step(["fail", "done"])
+    assert infos["group_reward"].tolist() == [counts, 1.0]
     envs.close()
 
 

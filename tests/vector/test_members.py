@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
@@ -76,6 +77,24 @@ def test_wrappers_that_check_the_user_only_are_left_out(replicas: Replicas) -> N
     other = Replicas()
     assert not member_of(other, gym.wrappers.TimeLimit(Echo(), 3), AutoresetMode.DISABLED).is_bare
     other.close()
+
+
+@WRAPPED
+def test_options_are_passed_on_and_stay_the_callers(replicas: Replicas, wrap: Any) -> None:
+    env = wrap(Echo(dataset=[{"question": f"{number}?"} for number in range(9)]))
+    member = member_of(replicas, env, AutoresetMode.DISABLED)
+    for example_id in (8, 0):
+        options = {"example_id": example_id}
+        run(member.reset(0, options))
+        assert (member.last.info["example_id"], options) == (example_id, {"example_id": example_id})
+
+
+def test_a_reward_of_a_wrapper_is_a_number_of_python(replicas: Replicas) -> None:
+    env = gym.wrappers.TransformReward(Echo(), lambda reward: np.float32(0.5))
+    member = member_of(replicas, env, AutoresetMode.DISABLED)
+    run(member.reset(0))
+    run(member.step("a"))
+    assert (member.last.reward, type(member.last.reward)) == (0.5, float)
 
 
 def test_what_a_caller_wrote_into_an_observation_is_not_in_the_next_one(replicas: Replicas) -> None:
