@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from vfgym.agents.human import HumanAgent
-from vfgym.agents.loading import agent_name, as_agent, load_agent
+from vfgym.agents.loading import agent_name, as_agent, import_object, load_agent, name_of_module
 from vfgym.agents.oracle import OracleAgent
 from vfgym.agents.random import RandomAgent
 from vfgym.errors import ConfigurationError
@@ -58,6 +58,33 @@ def test_load_agent_imports_from_the_current_directory(module: Callable[[str, st
     function: Any = load_agent(f"{name}:answer")
     instance: Any = load_agent(f"{name}:Agent")
     assert (function([], {}), instance([], {})) == ("from a function", "from an object")
+
+
+def test_load_agent_imports_a_file_by_its_path(module: Callable[[str, str], str], tmp_path: Path) -> None:
+    """Its directory joins Python's path, so that it finds what lies beside it."""
+    (tmp_path / "deep").mkdir()
+    module("deep/beside_agents_in_files", "WORD = 'beside'")
+    module("deep/agents_in_files", "from beside_agents_in_files import WORD\ndef answer(observation, info): return WORD")
+    agent: Any = load_agent("deep/agents_in_files.py:answer")
+    assert agent([], {}) == "beside"
+    assert name_of_module("deep/agents_in_files.py:answer", "agent") == "agents_in_files:answer"
+    assert name_of_module("agents.py.mine:answer", "agent") == "agents.py.mine:answer"
+    module("agents_in_files", "def answer(observation, info): return 'another'")
+    with pytest.raises(ConfigurationError, match=r"another module is called 'agents_in_files' already, so give agents_in_files\.py another"):
+        load_agent("agents_in_files.py:answer")
+    with pytest.raises(ConfigurationError, match=r"agent 'deep/none\.py:answer': there is no file deep/none\.py"):
+        load_agent("deep/none.py:answer")
+    with pytest.raises(ConfigurationError, match=r"it needs: there is no file none\.py"):
+        name_of_module("none.py:answer", "it needs")
+
+
+def test_an_attribute_of_an_attribute_is_found(module: Callable[[str, str], str]) -> None:
+    name = module("nested_agents", "class Holder:\n    class Inner:\n        word = 'found'\n    count = 0")
+    assert (import_object(f"{name}:Holder.Inner.word", "it"), import_object(f"{name}:Holder.count", "it")) == ("found", 0)
+    with pytest.raises(ConfigurationError, match=r"it: Inner has no 'wort'\. Did you mean `word`\?"):
+        import_object(f"{name}:Holder.Inner.wort", "it")
+    with pytest.raises(ConfigurationError, match=r"it: there is no module 'nested_agents\.more'"):
+        import_object(f"{name}.more:agent", "it")
 
 
 def test_a_class_that_does_not_tell_what_it_takes_is_tried(module: Callable[[str, str], str]) -> None:
