@@ -70,7 +70,7 @@ def test_load_agent_imports_a_file_by_its_path(module: Callable[[str, str], str]
     assert name_of_module("deep/agents_in_files.py:answer", "agent") == "agents_in_files:answer"
     assert name_of_module("agents.py.mine:answer", "agent") == "agents.py.mine:answer"
     module("agents_in_files", "def answer(observation, info): return 'another'")
-    with pytest.raises(ConfigurationError, match=r"another module is called 'agents_in_files' already, so give agents_in_files\.py another"):
+    with pytest.raises(ConfigurationError, match=r"another module is called 'agents_in_files' already, so give agents_in_files\.py"):
         load_agent("agents_in_files.py:answer")
     with pytest.raises(ConfigurationError, match=r"agent 'deep/none\.py:answer': there is no file deep/none\.py"):
         load_agent("deep/none.py:answer")
