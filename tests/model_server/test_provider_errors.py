@@ -7,6 +7,8 @@ import pytest
 from tests.model_server.asked import BODIES, PATHS, post, says
 from vfgym.errors import ConfigurationError
 from vfgym.model_server import ModelServer, Overlong
+from vfgym.model_server.exchange import RequestRefused
+from vfgym.model_server.provider_errors import error_body, forbidden_key_error, unknown_key_error
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -51,7 +53,64 @@ async def test_keys_are_checked(path: str) -> None:
         assert [await status(key) for key in ("sk-good", "sk-wrong", None, "sk-banned")] == [200, 401, 401, 403]
 
 
+KINDS = {
+    400: ("invalid_request_error", "invalid_request_error"),
+    401: ("invalid_request_error", "authentication_error"),
+    403: ("permission_error", "permission_error"),
+    404: ("invalid_request_error", "not_found_error"),
+    413: ("invalid_request_error", "request_too_large"),
+    418: ("invalid_request_error", "invalid_request_error"),
+    429: ("requests", "rate_limit_error"),
+    499: ("invalid_request_error", "invalid_request_error"),
+    500: ("server_error", "api_error"),
+    529: ("server_error", "overloaded_error"),
+}
+
+
+@pytest.mark.parametrize("status", KINDS)
+def test_the_body_of_an_error_is_in_the_shape_of_its_provider(status: int) -> None:
+    refused = RequestRefused(status, "no", code="c", param="p")
+    openai_kind, anthropic_kind = KINDS[status]
+    assert error_body("openai", refused, 7) == {"error": {"message": "no", "type": openai_kind, "param": "p", "code": "c"}}
+    said = {"type": "error", "error": {"type": anthropic_kind, "message": "no"}, "request_id": "req_7"}
+    assert error_body("anthropic", refused, 7) == said
+    for provider in ("openai", "anthropic"):
+        assert error_body(provider, RequestRefused(status, "no", kind="own"), 7)["error"]["type"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("key", "openai_says", "anthropic_says"),
+    [
+        ("sk-12345678", "Incorrect API key provided: sk-12345678.", "invalid x-api-key"),
+        ("sk-123456789", "Incorrect API key provided: sk-1234********6789.", "invalid x-api-key"),
+        *(
+            (none, "You didn't provide an API key. Send it in an Authorization header: Bearer YOUR_KEY.", "x-api-key header is required")
+            for none in ("", None)
+        ),
+    ],
+)
+def test_a_key_that_nobody_knows(key: str | None, openai_says: str, anthropic_says: str) -> None:
+    told = [unknown_key_error(provider, key) for provider in ("openai", "anthropic")]
+    code = "invalid_api_key" if key else None
+    assert [(each.status, each.message, each.code) for each in told] == [(401, openai_says, code), (401, anthropic_says, None)]
+
+
+def test_a_key_that_may_not_ask() -> None:
+    told = [forbidden_key_error(provider) for provider in ("openai", "anthropic")]
+    assert [(each.status, each.code) for each in told] == [(403, "permission_denied"), (403, None)]
+    assert told[0].message != told[1].message
+
+
 def test_wordings_are_checked() -> None:
+    for status in (399, 600):
+        with pytest.raises(ConfigurationError, match=f"an error has a status from 400 to 599, got {status}"):
+            Overlong(status=status)
+    for status in (400, 599):
+        refused = Overlong(status, "{max_model_len} < {prompt_tokens}", None, "k").refusal(9, 8)
+        assert (refused.status, refused.message, refused.code, refused.kind, refused.param) == (status, "8 < 9", None, "k", "messages")
+    for message in ("{0}", "{"):
+        with pytest.raises(ConfigurationError, match="the message may name"):
+            Overlong(message=message)
     with pytest.raises(ConfigurationError, match="prompt_tokens"):
         Overlong(message="{tokens} are too many")
     with pytest.raises(ConfigurationError, match="status"):

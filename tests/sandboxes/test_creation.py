@@ -15,7 +15,8 @@ import pytest
 from tests.sandboxes.making import need
 from vfgym.cli.sandboxes import print_sandboxes
 from vfgym.errors import ConfigurationError, SandboxError
-from vfgym.sandboxes import SandboxSpec, backends, bwrap, check_spec, container, create, find_backend, what_to_install
+from vfgym.sandboxes import SandboxSpec, backends, bwrap, check_spec, container, create, creation, find_backend, what_to_install
+from vfgym.sandboxes.base import Probe
 
 
 @pytest.fixture
@@ -52,6 +53,49 @@ def test_a_name_that_is_not_known_is_answered_with_the_nearest() -> None:
         find_backend("bwarp")
     with pytest.raises(ConfigurationError, match="made of a SandboxSpec"):
         check_spec({"memory_mb": 1})  # type: ignore[arg-type]
+
+
+class Other:
+    """A backend that works, or says why not."""
+
+    def __init__(self, problem: str | None = None) -> None:
+        self.problem = problem
+
+    def probe(self) -> Probe:
+        return Probe(self.problem is None, {}, self.problem, "install it")
+
+
+@pytest.mark.parametrize(
+    ("problems", "chosen"),
+    [
+        ({"bwrap": None, "container": None}, "bwrap"),
+        ({"bwrap": "broken", "container": None}, "container"),
+        ({"bwrap": None, "container": "broken"}, "bwrap"),
+        ({"bwrap": "no bwrap", "container": "no engine"}, None),
+    ],
+)
+def test_the_first_safe_one_that_works_is_chosen(
+    problems: dict[str, str | None], chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"unsafe": Other(), "mine": Other(), **{name: Other(problem) for name, problem in problems.items()}}
+    monkeypatch.setattr(creation, "backends", lambda: known)
+    if chosen is not None:
+        assert find_backend() is known[chosen]  # type: ignore[comparison-overlap]
+    else:
+        with pytest.raises(ConfigurationError) as caught:
+            find_backend()
+        assert str(caught.value).splitlines() == [
+            "commands of a model run in a sandbox, and none works on this machine:",
+            "  bwrap: no bwrap. To install it: install it",
+            "  container: no engine. To install it: install it",
+            '`vfgym sandboxes` shows more; backend="unsafe" runs them without one, with all that you may do yourself.',
+        ]
+    assert find_backend("mine") is known["mine"]  # type: ignore[comparison-overlap]
+    for name, problem in problems.items():
+        if problem is not None:
+            with pytest.raises(ConfigurationError) as caught:
+                find_backend(name)
+            assert str(caught.value) == f"the backend {name} of sandboxes does not work here: {problem}. To install it: install it"
 
 
 def test_where_nothing_works_one_text_says_what_to_install(nothing_works: None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import os
 
 import pytest
 
@@ -101,6 +103,49 @@ async def test_leases_at_once_are_of_different_sandboxes() -> None:
 
     assert await asyncio.gather(*map(use, range(6))) == [f"{number}1\n" for number in range(6)]
     await pool.close()
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), asyncio.CancelledError()])
+async def test_a_lease_that_ends_with_an_error_closes_its_sandbox_and_makes_another(error: BaseException) -> None:
+    pool = SandboxPool(SandboxSpec(), "unsafe", most_idle=1)
+    with pytest.raises(type(error)):
+        async with pool.lease() as sandbox:
+            raise error
+    assert not sandbox.is_alive
+    [future] = pool._made
+    async with pool.lease() as other:
+        assert other is future.result()
+        assert other.is_alive
+    await pool.close()
+
+
+async def test_no_more_are_made_than_may_be_idle_and_none_once_the_pool_is_closed() -> None:
+    pool = SandboxPool(SandboxSpec(), "unsafe", most_idle=1)
+    async with pool.lease(), pool.lease():
+        assert len(pool._made) == 0
+    assert len(pool._made) == 1
+    async with pool.lease() as sandbox:
+        await pool.close()
+        assert sandbox.is_alive, "somebody has it"
+    assert not sandbox.is_alive
+    assert len(pool._made) == 0
+    assert SandboxPool(SandboxSpec(), "unsafe")._most_idle == (os.cpu_count() or 1)
+
+
+async def test_one_that_could_not_be_made_is_passed_over() -> None:
+    pool = SandboxPool(SandboxSpec(), "unsafe", most_idle=1)
+    async with pool.lease():
+        pass
+    failed: concurrent.futures.Future[Sandbox] = concurrent.futures.Future()
+    failed.set_exception(SandboxError("no room"))
+    pool._made.appendleft(failed)
+    made = pool._made[1]
+    async with pool.lease() as sandbox:
+        assert sandbox is made.result()
+        pool._made.appendleft(failed)
+    await pool.close()
+    with pytest.raises(SandboxError, match="the pool of sandboxes is closed"):
+        await pool.lease().__aenter__()
 
 
 def test_a_spec_that_can_not_be_kept_is_refused_when_the_pool_is_made() -> None:

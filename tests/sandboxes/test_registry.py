@@ -70,6 +70,88 @@ def test_a_record_that_was_being_written_is_removed_once_its_owner_has_ended(tmp
     assert [path.name.partition("@")[0] for path in folder.iterdir()] == ["vfgym-a"]
 
 
+class Remover:
+    """Takes note of what it is to remove, and fails where a record is to fail."""
+
+    def __init__(self) -> None:
+        self.removed: list[registry.Record] = []
+
+    def remove(self, record: registry.Record) -> None:
+        self.removed.append(record)
+        if record.container == "stuck":
+            raise OSError("the engine does not answer")
+
+
+def _written(folder: Path) -> list[str]:
+    return sorted(path.name.partition("@")[0] for path in (folder / f"vfgym-sandboxes-{os.geteuid()}").iterdir())
+
+
+def test_only_what_has_no_owner_any_more_is_removed_and_one_that_fails_keeps_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(registry, "_own", {})
+    gone, mine, remover = [1 << 30, "1"], identify(os.getpid()), Remover()
+    records = [
+        registry.Record("vfgym-a", "own", gone, container="stuck"),
+        registry.Record("vfgym-b", "own", gone, [5, "6"], "/folder", "container", ["/group", "/other"]),
+        registry.Record("vfgym-c", "own", mine),
+        registry.Record("vfgym-d", "of somebody else", gone),
+    ]
+    for record in records:
+        registry.add(record, remover)
+    broken = registry._path(registry.Record("vfgym-e", "own", gone))
+    broken.write_text("{")
+    elsewhere = broken.with_name("vfgym-f@elsewhere.json")
+    elsewhere.write_text(broken.with_name(registry._path(records[1]).name).read_text())
+    with caplog.at_level("ERROR", "vfgym"):
+        remove_left({"own": remover})
+    assert sorted(remover.removed, key=lambda record: record.id) == records[:2], "each as it was written down"
+    assert _written(tmp_path) == ["vfgym-a", "vfgym-c", "vfgym-d", "vfgym-e", "vfgym-f"]
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        f"what {registry._path(records[0])} names could not be removed",
+        f"what {broken} names could not be removed",
+    ]
+
+
+def test_a_sandbox_that_is_removed_is_forgotten_and_one_that_can_not_be_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(registry, "_own", {})
+    remover = Remover()
+    records = [
+        registry.Record(name, "own", identify(os.getpid()), container=container) for name, container in (("a", "stuck"), ("b", None))
+    ]
+    for record in records:
+        registry.add(record, remover)
+    records[1].groups.append("/group")
+    registry.add(records[1], remover)
+    assert '"/group"' in registry._path(records[1]).read_text(), "it is written down anew"
+    with pytest.raises(OSError, match="does not answer"):
+        registry.remove(records[0], remover)
+    assert (_written(tmp_path), list(registry._own)) == (["a", "b"], ["a", "b"])
+    registry._remove_own()
+    assert remover.removed == [records[0], *records]
+    assert (_written(tmp_path), list(registry._own)) == (["a"], ["a"])
+    assert [record.getMessage() for record in caplog.records] == ["a could not be removed"]
+
+
+@pytest.mark.parametrize("how", ["link", "group", "others"])
+def test_a_folder_of_records_that_others_may_write_to_is_refused(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"vfgym-sandboxes-{os.geteuid()}"
+    if how == "link":
+        (tmp_path / "other").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "other")
+    else:
+        folder.mkdir()
+        folder.chmod(0o720 if how == "group" else 0o702)
+    with pytest.raises(SandboxError) as caught:
+        registry._folder()
+    assert str(caught.value) == f"{folder} must be a folder that belongs to you and that nobody else can write to; remove it, and try again"
+
+
 def _running_in(folder: Path) -> list[int]:
     """Return the processes whose environment names a sandbox below a folder."""
     found = []

@@ -62,6 +62,18 @@ async def test_calls_come_in_pieces_and_out_of_order() -> None:
     ]
 
 
+async def test_empty_texts_of_later_pieces_replace_no_id_and_no_name() -> None:
+    later = {"index": 0, "id": "", "type": "", "function": {"name": "", "arguments": "}"}}
+    whole = await collected(
+        chunk({"tool_calls": [call(0, "{", id="c1", type="function", name="add")]}),
+        chunk({"tool_calls": [later]}),
+        chunk({"tool_calls": [{"index": 0}]}),
+    )
+    assert whole["choices"][0]["message"]["tool_calls"] == [
+        {"type": "function", "id": "c1", "function": {"name": "add", "arguments": "{}"}}
+    ]
+
+
 async def test_calls_without_a_number_are_calls_of_their_own() -> None:
     whole = await collected(
         chunk({"tool_calls": [call(None, "{}", id="c1", name="a")]}), chunk({"tool_calls": [call(None, "{}", id="c2")]})

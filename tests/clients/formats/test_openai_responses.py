@@ -111,6 +111,17 @@ def test_only_new_messages_are_converted():
         ({"tool_choice": {"type": "function", "name": "add"}}, {"tool_choice": {"type": "function", "name": "add"}}),
         ({"tool_choice": {"type": "web_search"}}, {"tool_choice": {"type": "web_search"}}),
         ({"max_completion_tokens": 5}, {"max_output_tokens": 5}),
+        ({"max_completion_tokens": 0}, {"max_output_tokens": 0}),
+        ({"stop": []}, {}),
+        ({"modalities": ["text"]}, {}),
+        ({"logprobs": False, "include": ["x"]}, {"include": ["x"]}),
+        ({"logprobs": True}, {"include": ["message.output_text.logprobs"]}),
+        ({"reasoning_effort": "low", "reasoning": None}, {"reasoning": {"effort": "low"}}),
+        (
+            {"verbosity": "low", "response_format": {"type": "json_object"}},
+            {"text": {"verbosity": "low", "format": {"type": "json_object"}}},
+        ),
+        ({"response_format": {"type": "json_object"}, "text": {"format": {"type": "text"}}}, {"text": {"format": {"type": "text"}}}),
         ({"max_output_tokens": 5}, {"max_output_tokens": 5}),
         ({"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}}),
         ({"reasoning_effort": "low", "reasoning": {"summary": "auto"}}, {"reasoning": {"effort": "low", "summary": "auto"}}),
@@ -177,6 +188,10 @@ SAID, REFUSED = {"type": "output_text", "text": "Hello."}, {"type": "refusal", "
         (
             [{"type": "function_call", "id": "fc", "call_id": "c1", "name": "add", "arguments": "{"}],
             {"content": None, "tool_calls": [ToolCall("c1", "add", "{")]},
+        ),
+        (
+            [{"type": "function_call", "id": f"fc{n}", "call_id": f"c{n}", "name": name, "arguments": ""} for n, name in enumerate("ab")],
+            {"content": None, "tool_calls": [ToolCall("c0", "a", ""), ToolCall("c1", "b", "")]},
         ),
     ],
 )

@@ -10,6 +10,8 @@ import pytest
 
 from tests.clients.canned_server import Canned, CannedServer, completion
 from vfgym.clients import ClientConfig, ClientType, resolve_client
+from vfgym.clients.providers.openai_chat_completions_token import _can_be_bridged
+from vfgym.errors import OverlongPromptError
 from vfgym.messages import AssistantMessage, Message, ResponseTokens, ToolCall, ToolMessage, UserMessage
 from vfgym.model_server import ModelServer, detokenize, scripted
 from vfgym.model_server.tokenizer import prompt_pieces, token_ids
@@ -136,6 +138,94 @@ def template(body: Any) -> Any:
     for message in body["messages"]:
         ids += [9, *(message["content"] or "").encode(), 8, 7]
     return {"tokens": [*ids, 9] if body["add_generation_prompt"] else ids}
+
+
+GOES_ON: list[Message] = [ASKED, ANSWERED, UserMessage("a")]
+TOKENS, MESSAGES = "/v1/chat/completions/tokens", "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("route", ["/tokenize", TOKENS])
+async def test_a_key_that_is_refused_is_raised_and_nothing_else_is_asked(server: CannedServer, route: str) -> None:
+    server.routes = {"/tokenize": template, route: Canned({"error": {"message": "wrong key"}}, 401)}
+    client = client_of(server.url)
+    with pytest.raises(openai.AuthenticationError):
+        await ask(client, GOES_ON, [step_of()])
+    assert MESSAGES not in server.paths
+    await client.close()
+
+
+async def test_tokens_that_are_too_many_are_an_overlong_prompt(server: CannedServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.routes = {"/tokenize": template, TOKENS: Canned({"error": {"message": "no", "code": "context_length_exceeded"}}, 400)}
+    client = client_of(server.url)
+    with pytest.raises(OverlongPromptError):
+        await ask(client, GOES_ON, [step_of()])
+    assert (server.paths[-1], MESSAGES in server.paths, caplog.records) == (TOKENS, False, [])
+    await client.close()
+
+
+def rendered_anew(body: Any) -> Any:
+    return {"tokens": [len(body["messages"])]}
+
+
+@pytest.mark.parametrize(
+    ("routes", "says"),
+    [
+        ({"/tokenize": template, TOKENS: Canned({}, 500)}, "InternalServerError: Error code: 500"),
+        ({"/tokenize": rendered_anew}, "ValueError: the chat template renders an answer in another way once messages follow it"),
+        ({"/tokenize": {"tokens": "12"}}, "ValueError: /tokenize should answer with a list of tokens, got {'tokens': '12'}"),
+        ({"/tokenize": [1]}, "ValueError: /tokenize should answer with a list of tokens, got [1]"),
+    ],
+)
+async def test_whatever_else_fails_messages_are_sent_and_it_is_said_why(
+    server: CannedServer, routes: dict[str, Any], says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.routes = routes
+    client = client_of(server.url)
+    with caplog.at_level(logging.WARNING, "vfgym"):
+        for _ in range(2):
+            assert (await ask(client, GOES_ON, [step_of()])).message.content == "Oslo."
+            assert server.paths[-1] == MESSAGES
+    assert [record.getMessage() for record in caplog.records] == [f"prompts are sent as messages, not as tokens: {says}"]
+    await client.close()
+
+
+async def test_what_is_asked_of_the_tokenizer_and_with_the_tokens(server: CannedServer) -> None:
+    server.routes = {"/tokenize": template}
+    client = client_of(f"{server.url}/")
+    prompt: list[Message] = [ASKED, CALLS, ToolMessage("3", tool_call_id="c1"), ToolMessage("4", tool_call_id="c2"), UserMessage("a")]
+    arguments = {"temperature": 0, "logprobs": False, "extra_body": {"min_p": 0.1}, "extra_headers": {"X-A": "1"}}
+    for model in ("m", "m", "other"):
+        await client.get_response(prompt, model, dict(arguments), [ADD], state={"trajectory": [step_of(completion=[CALLS])]})
+    tokenized = [body for body, path in zip(server.bodies, server.paths, strict=True) if path == "/tokenize"]
+    assert len(tokenized) == 4 + 2 + 4, "how a template closes an answer is asked for once a model"
+    calls = [{"id": name, "type": "function", "function": {"name": "call", "arguments": "{}"}} for name in ("c1", "c2")]
+    answer = {"role": "assistant", "content": "0", "tool_calls": calls}
+    tail = [{"role": "tool", "content": text, "tool_call_id": name} for text, name in (("3", "c1"), ("4", "c2"))]
+    tail.append({"role": "user", "content": "a"})
+    tools = [{"type": "function", "function": {"name": "add", "description": "Add.", "parameters": {"type": "object"}}}]
+    for messages, goes_on in (([answer], False), ([answer, *tail], True)):
+        body = {"model": "m", "messages": messages, "add_generation_prompt": goes_on, "tools": tools}
+        assert tokenized.count(body) == 2
+    for text in "01":
+        body = {"model": "other", "messages": [{"role": "assistant", "content": text}], "add_generation_prompt": False}
+        assert tokenized.count(body) == 1
+    sent = server.bodies[server.paths.index(TOKENS)]
+    assert {name: sent[name] for name in ("model", "temperature", "logprobs", "min_p", "return_token_ids", "tools")} == {
+        **{"model": "m", "temperature": 0, "logprobs": True, "min_p": 0.1, "return_token_ids": True, "tools": tools}
+    }
+    assert server.headers[server.paths.index(TOKENS)]["X-A"] == "1"
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("roles", "can_be"),
+    [
+        *(([], False), (["user"], True), (["tool"], True), (["tool", "tool"], True), (["tool", "tool", "user"], True)),
+        *((["user", "user"], False), (["user", "tool"], False), (["assistant"], False), (["system"], False), (["tool", "system"], False)),
+    ],
+)
+def test_results_and_one_user_message_can_follow_a_turn(roles: list[str], can_be: bool) -> None:
+    assert _can_be_bridged([{"role": role} for role in roles]) is can_be
 
 
 @pytest.mark.parametrize(("written", "closing"), [([65, 8], [7]), ([65, 8, 7], []), ([65], [8, 7])])

@@ -71,6 +71,7 @@ def _add_call(calls: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
     index = part.get("index")
     call = calls.setdefault(len(calls) if index is None else index, {"type": "function", "function": {"arguments": _Pieces()}})
     function = part.get("function") or {}
-    call.update({name: value for name, value in part.items() if name not in ("function", "index") and value is not None})
+    call.update({name: value for name, value in part.items() if name not in ("function", "index") and value not in (None, "")})
     call["function"]["arguments"].append(function.get("arguments") or "")
-    call["function"].update({name: value for name, value in function.items() if name != "arguments" and value is not None})
+    # Some servers repeat id and name as empty texts in each piece but the first.
+    call["function"].update({name: value for name, value in function.items() if name != "arguments" and value not in (None, "")})
