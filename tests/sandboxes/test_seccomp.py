@@ -110,6 +110,35 @@ def test_calls_pass_or_fail_by_what_they_do(kernel: tuple[str, bool], call: str,
     assert answer(kernel, call, *arguments) == answered
 
 
+FAIL_ALWAYS: dict[str, tuple[int, int | None]] = {
+    **{"memfd_secret": (447, 447), "shmat": (30, 196), "semget": (64, 190), "mq_open": (240, 180), "setns": (308, 268)},
+    **{"umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429)},
+    **{"fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442)},
+    **{"process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438), "kcmp": (312, 272)},
+    **{"io_uring_enter": (426, 426), "io_uring_register": (427, 427), "request_key": (249, 218), "keyctl": (250, 219)},
+    **{"init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106), "kexec_load": (246, 104)},
+    **{"kexec_file_load": (320, 294), "swapon": (167, 224), "swapoff": (168, 225), "syslog": (103, 116), "quotactl": (179, 60)},
+    **{"acct": (163, 89), "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "iopl": (172, None)},
+    **{"ioperm": (173, None), "modify_ldt": (154, None), "vhangup": (153, 58), "nfsservctl": (180, 42), "lookup_dcookie": (212, 18)},
+}
+NOT_THERE: dict[str, tuple[int, int | None]] = {"inotify_init": (253, None), "fanotify_init": (300, 262)}
+OF_ITSELF = {"sched_setscheduler": (144, 119), "sched_setparam": (142, 118)}
+
+
+def test_every_call_that_is_refused_fails_on_either_machine(kernel: tuple[str, bool]) -> None:
+    machine, bounds_memory = kernel
+    column = 0 if machine == "x86_64" else 1
+    program = write_filter(machine, kernel_bounds_memory=bounds_memory)
+
+    def answers(calls: dict[str, tuple[int, int | None]], *arguments: int) -> set[str | int]:
+        return {run(program, machine, number, *arguments) for numbers in calls.values() if (number := numbers[column]) is not None}
+
+    assert answers(FAIL_ALWAYS) == {errno.EPERM}
+    assert answers(NOT_THERE, 1) == ({errno.ENOSYS})
+    assert answers({**OF_ITSELF}, 0) == {ALLOWED}
+    assert answers({**OF_ITSELF}, 7) == {errno.EPERM}
+
+
 @pytest.mark.parametrize(
     ("length", "flags", "is_bounded"),
     [

@@ -30,6 +30,7 @@ from vfgym.sandboxes.local import (
     agent_command,
     agent_settings,
     find_interpreter,
+    is_in_usr,
     parts_of_environment,
     search_path,
 )
@@ -203,7 +204,7 @@ def _readable_paths(spec: SandboxSpec, interpreter: str) -> list[str]:
     if spec.python is not None:
         readable += parts_of_environment(str(spec.python))
     base = str(Path(interpreter).parents[1])
-    return readable if base.startswith("/usr") else [*readable, base]
+    return readable if is_in_usr(base) else [*readable, base]
 
 
 def _mode_of(folder: str) -> str:
@@ -239,7 +240,7 @@ def _parents(paths: list[str]) -> Iterator[str]:
         while path != "/":
             found.add(path)
             path = os.path.dirname(path)
-    return iter(sorted(each for each in found if not each.startswith("/usr")))
+    return iter(sorted(each for each in found if not is_in_usr(each)))
 
 
 def pick_user_id() -> int:

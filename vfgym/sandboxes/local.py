@@ -85,7 +85,12 @@ def search_path(spec: SandboxSpec, interpreter: str, rest: str) -> str:
 def parts_of_environment(folder: str) -> list[str]:
     """Return the folders of a virtual environment and of the interpreter that it stands on."""
     base = str(Path(os.path.realpath(f"{folder}/bin/python")).parents[1])
-    return [folder] if base.startswith("/usr") else [folder, base]
+    return [folder] if is_in_usr(base) else [folder, base]
+
+
+def is_in_usr(path: str) -> bool:
+    """Say whether an absolute path is ``/usr`` or below it, which a sandbox has anyway; ``/usr2`` is not."""
+    return (path + "/").startswith("/usr/")
 
 
 class ProcessPipe:
