@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import pickle
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -301,6 +302,16 @@ class TestConfiguration:
         monkeypatch.setattr(package, "create_renderer", lambda tokenizer, config: (tokenizer, config))
         tokenizer, config = RendererClient(ClientConfig(renderer="qwen3", **settings)).make_renderer("m")
         assert (tokenizer, config.name) == (f"tokenizer of {asked_for}", "qwen3")
+
+    def test_a_copy_has_threads_and_renderers_of_its_own(self):
+        client = RendererClient(ClientConfig(renderer="qwen3", renderer_pool_size=2))
+        client._made["m"] = object()
+        client.bridges.attempts = 3
+        copied = pickle.loads(pickle.dumps(client))
+        assert (copied._made, copied._threads, copied.bridges.attempts) == ({}, None, 3)
+        assert copied._making is not client._making
+        assert (copied.config.renderer, copied.config.renderer_pool_size) == ("qwen3", 2)
+        assert client._made.keys() == {"m"}
 
     def test_without_what_loads_tokenizers(self, package, monkeypatch):
         monkeypatch.setitem(sys.modules, "transformers", None)

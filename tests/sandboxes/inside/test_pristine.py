@@ -85,11 +85,26 @@ def test_what_is_new_is_removed_and_folders_are_made_good(top: Path) -> None:
     assert (top / "folder" / "inner").is_dir()
 
 
-def test_what_can_not_be_made_good_is_said(top: Path) -> None:
+NOT_MADE_GOOD: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a file's mode": ("file", CHANGES["a file's mode"]),
+    "a file is gone": ("file", CHANGES["a file is gone"]),
+    "a file is a folder": ("file", lambda top: ((top / "file").unlink(), (top / "file").mkdir())),
+    "a link leads elsewhere": ("folder/link", CHANGES["a link leads elsewhere"]),
+    "a link is gone": ("folder/link", lambda top: (top / "folder" / "link").unlink()),
+    "a folder is a file": ("folder/inner", CHANGES["a folder is a file"]),
+    "a folder with others is a file": ("folder", lambda top: (shutil.rmtree(top / "folder"), (top / "folder").touch())),
+}
+
+
+@pytest.mark.parametrize(("path", "change"), NOT_MADE_GOOD.values(), ids=NOT_MADE_GOOD)
+def test_what_can_not_be_made_good_is_said_and_what_is_new_removed(top: Path, path: str, change: Callable[[Path], object]) -> None:
     known = Pristine([str(top)])
-    (top / "folder" / "link").unlink()
-    (top / "folder" / "link").symlink_to("other")
-    assert known.restore() == f"{top}/folder/link was changed"
+    change(top)
+    was_there = os.path.lexists(top / path)
+    (top / "new").touch()
+    assert known.restore() == f"{top}/{path} was changed"
+    assert os.path.lexists(top / path) is was_there, "nothing stands in its place"
+    assert not (top / "new").exists()
 
 
 def test_several_folders_are_looked_at(top: Path, tmp_path: Path) -> None:

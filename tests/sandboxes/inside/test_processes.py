@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import subprocess
 import sys
 
@@ -20,6 +23,76 @@ TREE = {2: 1, 3: 2, 4: 3, 5: 1, 6: 5, 1: 0, 7: 7}
 )
 def test_all_that_is_below_some_is_found_however_deep(above: list[int], below: set[int]) -> None:
     assert processes._below(above, TREE) == below
+
+
+def test_without_a_filter_for_this_machine_nothing_is_filtered_quietly() -> None:
+    with pytest.raises(OSError, match="there is no filter of system calls for") as caught:
+        processes.filter_calls(None)
+    assert caught.value.errno == errno.ENOSYS
+
+
+@pytest.mark.parametrize(("most", "hard", "set_to"), [(5, 10, 5), (10, 10, 10), (20, 10, 10), (0, 10, 0), (20, resource.RLIM_INFINITY, 20)])
+def test_a_limit_is_never_above_what_there_is_already(most: int, hard: int, set_to: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[object] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.append((kind, pair)))
+    processes._limit(7, most)
+    processes._limit(None, most)
+    assert limits == [(7, (set_to, set_to))], "a limit that this system does not have is left out"
+
+
+class Ended(processes.Process):
+    """A program whose keeper has said what a test says."""
+
+    def __init__(self, *said: bytes) -> None:
+        self.status, writing = os.pipe()
+        self.main, self.exit_code, self._said, self.stdin = 0, processes._KILLED, b"", -1
+        self._texts, self._writing = list(said), writing
+
+    def read(self) -> bool:
+        if self._texts:
+            os.write(self._writing, self._texts.pop(0))
+        else:
+            os.close(self._writing)
+        return self.read_status()
+
+
+@pytest.mark.parametrize(
+    ("said", "main", "exit_code"),
+    [
+        ([b"70", b"0000000\n", b"0\n"], 700000000, 0),
+        ([b"700000000\n3\n"], 700000000, 3),
+        ([b"700000000\n1", b"43\n"], 700000000, 143),
+        ([b"700000000\n"], 700000000, 137),
+        ([], 0, 137),
+        ([b"0\n126\n"], 0, 126),
+    ],
+)
+def test_what_a_keeper_says_may_come_in_pieces_or_not_at_all(
+    said: list[bytes], main: int, exit_code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_reap", lambda: None)
+    process = Ended(*said)
+    assert [process.read() for _ in range(len(said) + 1)] == [False] * len(said) + [True]
+    assert (process.main, process.exit_code) == (main, exit_code)
+    os.close(process.status)
+
+
+def test_nobody_is_interrupted_or_killed_before_a_program_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(("kill", pid, number)))
+    monkeypatch.setattr(os, "killpg", lambda pid, number: sent.append(("killpg", pid, number)))
+    process = Ended()
+    process.keeper = 700000001
+    process.interrupt()
+    process.kill()
+    assert sent == [("kill", 700000001, 9)], "group 0 is our own"
+    process.main = 700000002
+    process.interrupt()
+    process.kill()
+    assert sent[1:] == [("killpg", 700000002, 2), ("kill", 700000001, 9), ("killpg", 700000002, 9)]
+    os.close(process.status)
+    os.close(process._writing)
 
 
 def test_processes_and_those_that_they_started_are_found_until_they_have_ended() -> None:

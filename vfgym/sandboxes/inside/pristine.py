@@ -64,7 +64,9 @@ class Pristine:
     def restore(self) -> str | None:
         """Remove what is new, make missing folders; return what can't be made good, if anything."""
         for path, (mode, target) in self._before.items():  # folders before what is in them
-            if target is None and not os.path.lexists(path):
+            if not os.path.lexists(path):
+                if not (stat.S_ISDIR(mode) and os.path.isdir(os.path.dirname(path))):
+                    continue  # it is said below
                 os.mkdir(path)
             if _describe(path) != (mode, target) and stat.S_ISDIR(os.lstat(path).st_mode):
                 os.chmod(path, stat.S_IMODE(mode))
