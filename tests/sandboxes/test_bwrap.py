@@ -151,7 +151,6 @@ def test_a_dockerfile_is_refused_too_and_what_it_keeps_is_not(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("mode", "is_folder", "is_readable"),
-    ("mode", "is_folder", "is_readable"),
     [
         *((0o700, True, False), (0o701, True, True), (0o705, True, True)),
         *((0o601, False, False), (0o600, False, False), (0o604, False, True)),
