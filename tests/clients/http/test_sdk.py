@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import anthropic
 import httpx2
 import pytest
 
 from tests.clients.canned_server import CUT, HANG, Canned, CannedServer
 from vfgym.clients import ClientConfig
-from vfgym.clients.http.sdk import AiohttpTransport, anthropic_client
+from vfgym.clients.http.sdk import AiohttpTransport, _as_httpx_error, anthropic_client, openai_client
 from vfgym.clients.http.transport import Connections
 from vfgym.errors import ModelError
 from vfgym.messages import UserMessage
@@ -84,6 +85,55 @@ async def test_what_breaks_is_told_in_httpxs_words(transport: httpx2.AsyncClient
         await transport.send(request)
     assert caught.value.request is request
     assert caught.value.__cause__ is None
+
+
+KEY: Any = aiohttp.client_reqrep.ConnectionKey("a.example", 80, False, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (aiohttp.ConnectionTimeoutError("x"), httpx2.ConnectTimeout, "x"),
+        (TimeoutError(), httpx2.ReadTimeout, "TimeoutError"),
+        (aiohttp.SocketTimeoutError("x"), httpx2.ReadTimeout, "x"),
+        (aiohttp.ClientProxyConnectionError(KEY, OSError(1, "x")), httpx2.ProxyError, "a.example"),
+        (aiohttp.ClientConnectorError(KEY, OSError(1, "x")), httpx2.ConnectError, "a.example"),
+        (aiohttp.InvalidURL("x"), httpx2.UnsupportedProtocol, "x"),
+        (aiohttp.NonHttpUrlClientError("ftp://x"), httpx2.UnsupportedProtocol, "ftp://x"),
+        (aiohttp.ClientPayloadError("x"), httpx2.RemoteProtocolError, "x"),
+        (ConnectionResetError(), httpx2.RemoteProtocolError, "ConnectionResetError"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_errors_have_the_kind_that_httpx_gives_them(error: Exception, kind: type[Exception], says: str) -> None:
+    request = httpx2.Request("POST", "http://a.example")
+    made = _as_httpx_error(error, request)
+    assert (type(made), made.request) == (kind, request)
+    assert says in str(made)
+
+
+async def test_a_stream_that_is_left_early_frees_its_place_once(transport: httpx2.AsyncClient, server: CannedServer) -> None:
+    server.answers = [Canned("data: 1\n\n", content_type="text/event-stream")]
+    pool = transport._transport.connections.pool()  # type: ignore[attr-defined]
+    for reads in (False, True):
+        async with transport.stream("POST", f"{server.url}/x") as response:
+            assert pool._running == 1
+            if reads:
+                assert await response.aread() == b"data: 1\n\n"
+        await response.aclose()
+        assert pool._running == 0
+        assert not pool.session.connector._acquired
+
+
+@pytest.mark.parametrize("make", [openai_client, anthropic_client])
+async def test_a_client_is_made_as_the_configuration_says(make: Any, server: CannedServer) -> None:
+    config = ClientConfig(
+        api_base_url=f"{server.root}/base", api_key="k", timeout=50, connect_timeout=3, max_retries=7, extra_headers={"X-A": "1"}
+    )
+    sdk = make(config, Connections(config))
+    assert (sdk.api_key, str(sdk.base_url).rstrip("/"), sdk.max_retries) == ("k", f"{server.root}/base", 0)
+    assert (sdk.timeout.read, sdk.timeout.connect, sdk._custom_headers["X-A"]) == (50, 3, "1")
+    await sdk.close()
 
 
 async def test_nobody_is_there(transport: httpx2.AsyncClient) -> None:

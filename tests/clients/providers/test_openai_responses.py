@@ -152,6 +152,8 @@ class TestAnswers:
             ((said("a"),), {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length", True),
             ((said("a"),), {"status": "incomplete"}, "length", True),
             ((call(),), {"status": "incomplete"}, "tool_calls", True),
+            ((said("a"),), {"incomplete_details": {"reason": "max_output_tokens"}}, "length", True),
+            ((said("a"), call()), {}, "tool_calls", False),
             ((reasoned(),), {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length", True),
             ((reasoned(),), {}, "stop", False),
             ((said("a"),), {"status": "something_new"}, None, False),
@@ -174,6 +176,8 @@ class TestAnswers:
         [
             ({"status": "failed", "error": {"code": "server_error", "message": "Sorry."}}, "server_error: Sorry"),
             ({"status": "failed", "error": "Sorry."}, "Sorry"),
+            ({"status": "failed"}, "status failed"),
+            ({"output": [said("a")], "error": {"code": "server_error", "message": "Sorry."}}, "status completed.*server_error: Sorry"),
             ({"status": "cancelled"}, "cancelled"),
             ({"status": "queued"}, "background"),
             ({"status": "in_progress"}, "background"),
