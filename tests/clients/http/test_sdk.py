@@ -120,7 +120,7 @@ async def test_a_stream_that_is_left_early_frees_its_place_once(transport: httpx
             assert pool._running == 1
             if reads:
                 assert await response.aread() == b"data: 1\n\n"
-        await response.aclose()
+        await response.stream.aclose()  # type: ignore[union-attr]
         assert pool._running == 0
         assert not pool.session.connector._acquired
 
