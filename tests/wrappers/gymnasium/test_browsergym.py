@@ -186,4 +186,3 @@ def test_a_closed_page_leaves_no_driver_and_is_opened_anew(drivers: list[Driver]
             game.close()
         game.close()
         assert [driver.is_stopped for driver in drivers] == [True] * count
-        assert not any(thread.name.startswith("browser") for thread in threading.enumerate() if thread is not drivers[-1].thread)
