@@ -147,15 +147,15 @@ class Mishearing(Talk):
 
 
 def test_episodes_with_several_seeds_are_looked_at() -> None:
-    seeds: list[Any] = []
+    drawn: list[float] = []
 
     class Noted(Talk):
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            seeds.append(seed)
-            return super().reset(seed=seed, options=options)
+        def setup_state(self, state: State) -> Any:
+            drawn.append(state.rng.random())
+            return super().setup_state(state)
 
     assert check(lambda: Noted(max_turns=1)) == {KEEPS: "3 turns"}
-    assert len(set(seeds)) == 3
+    assert len(set(drawn)) == 3
 
 
 def test_a_message_that_is_lost_or_changed_is_found() -> None:
