@@ -242,7 +242,7 @@ class Simulation:
         self._fresh = map(_Job, range(options.rollouts))
         self._again: deque[_Job] = deque()
         self._suspects: deque[_Job] = deque()
-        self._isolating: _Worker | None = None
+        self._isolating: set[_Worker] = set()
         self._over = self._env.event()
         self._counts = dict.fromkeys(("deaths", "redone", "failed", "gave_up", "requests", "refused", "lost_requests"), 0)
         self._times = dict.fromkeys(("model", "workers", "rate_limit", "coordinator", "starting", "lost"), 0.0)
@@ -361,7 +361,8 @@ class Simulation:
                 del worker.jobs[job]
                 was_isolated = worker.is_isolated
                 if was_isolated:
-                    worker.is_isolated, self._isolating = False, None
+                    worker.is_isolated = False
+                    self._isolating.discard(worker)
                 self._done()
                 if was_isolated:
                     self._feed_all()
@@ -399,20 +400,24 @@ class Simulation:
     def _next_job(self, worker: _Worker) -> _Job | None:
         if worker.is_isolated:
             return None
-        if self._suspects and self._isolating in (None, worker):
-            self._isolating = worker
-            if worker.jobs:
-                return None
-            worker.is_isolated = True
-            return self._suspects.popleft()
-        return self._again.popleft() if self._again else next(self._fresh, None)
+        if self._suspects and (not self._isolating or worker in self._isolating):
+            return self._next_suspect(worker)
+        self._isolating.discard(worker)
+        job = self._again.popleft() if self._again else next(self._fresh, None)
+        return self._next_suspect(worker) if job is None and self._suspects else job
+
+    def _next_suspect(self, worker: _Worker) -> _Job | None:
+        self._isolating.add(worker)
+        if worker.jobs:
+            return None
+        worker.is_isolated = True
+        return self._suspects.popleft()
 
     def _lose(self, worker: _Worker) -> None:
         """Let others play what a dead worker was playing."""
         del self._workers[worker.number]
         self._busy_before += worker.core.busy
-        if self._isolating is worker:
-            self._isolating = None
+        self._isolating.discard(worker)
         for job in worker.jobs:
             self._times["lost"] += self._env.now - job.began
             self._counts["lost_requests"] += job.requests

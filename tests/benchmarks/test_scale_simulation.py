@@ -226,15 +226,22 @@ def test_what_two_workers_died_of_is_played_alone() -> None:
 
 
 def test_who_plays_something_alone_finishes_what_it_plays_first() -> None:
-    """The first worker dies with two rollouts at 12 and at 24 s; the other one plays until 51 s, and then these, one by one."""
-    told = replace(DYING, lives=(12.0, math.inf, 12.0), times=(5.0, 5.0, 14.0, 40.0), start=11.0, workers=2, concurrent=4, rollouts=4)
-    assert found(told, "seconds", "redone", "failed") == [61, 4, 0]
+    """The first worker dies with two rollouts at 12 and at 24 s, and is given up. The other one plays these after 51 s, one by one."""
+    lives, times = (12.0, math.inf, 12.0, 1.0, 1.0, 1.0), (5.0, 5.0, 14.0, 40.0)
+    told = replace(DYING, lives=lives, times=times, start=11.0, workers=2, concurrent=4, rollouts=4)
+    assert found(told, "seconds", "deaths", "redone", "failed") == [61, 5, 4, 0]
 
 
-def test_what_is_to_be_played_alone_goes_to_any_worker() -> None:
-    """Both workers die twice. One plays its rollout until 10 s, and dies at 12 s; by then the other one has begun the other rollout."""
-    told = replace(DYING, lives=(2.0, 2.0, 2.0, 2.0, 8.0), workers=2, concurrent=2, rollouts=2)
-    assert found(told, "seconds", "deaths", "failed") == [15, 5, 0]
+def test_where_nothing_else_is_left_each_worker_plays_something_alone() -> None:
+    """Both workers die twice; from 5 s on each plays one of the two rollouts."""
+    told = replace(DYING, lives=(2.0,) * 4, workers=2, concurrent=2, rollouts=2)
+    assert found(told, "seconds", "deaths", "redone", "failed") == [10, 4, 4, 0]
+
+
+def test_one_worker_plays_alone_while_there_is_something_else() -> None:
+    """Two of four rollouts killed a worker twice: from 5 s on one worker plays these, one by one, and the other one the rest."""
+    told = replace(DYING, lives=(2.0,) * 4, workers=2, concurrent=2, rollouts=4)
+    assert found(told, "seconds", "redone", "failed") == [15, 4, 0]
 
 
 def test_what_dead_workers_computed_counts_as_busy() -> None:

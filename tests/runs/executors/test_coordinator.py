@@ -393,6 +393,32 @@ def test_what_two_workers_died_of_is_played_alone() -> None:
     assert results["metadata"]["redone"] == 4
 
 
+def test_where_nothing_else_is_left_each_worker_plays_something_alone() -> None:
+    """Two workers die twice with one rollout each; the next two play at the same time."""
+    together = threading.Barrier(2, timeout=60)
+    given: list[int] = []
+
+    async def dies(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 1})
+        await link.receive()
+        together.wait()
+        link.abort()
+
+    async def plays(addresses: Sequence[str], token: str, number: int) -> None:
+        link, _ = await joined(addresses, token, number)
+        link.send({"want": 2})
+        job = await link.receive()
+        given.append(job["attempt"])
+        together.wait()
+        say_rows(link, job)
+        await read_on(link)
+
+    results = evaluate(Acting(dies, dies, dies, dies, plays, plays), workers=2, num_examples=2)
+    assert given == [3, 3]
+    assert [row["reward"] for row in results["outputs"]] == [0.5, 0.5]
+
+
 def test_what_three_workers_died_of_is_a_failed_row() -> None:
     results = evaluate(Acting(*[dies_with_one] * 3))
     assert [row["ending"] for row in results["outputs"]].count("infrastructure_failed") == 1

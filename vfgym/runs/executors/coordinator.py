@@ -131,8 +131,8 @@ class Coordinator:
         self._again: deque[_Job] = deque()
         self._suspects: deque[_Job] = deque()
         """What was running at all deaths but one that it may: each is played again alone, so that it is clear whose doing a death is."""
-        self._isolating: _Worker | None = None
-        """The worker that plays a suspect, or will once it has finished what it plays."""
+        self._isolating: set[_Worker] = set()
+        """The workers that play a suspect, or will once they have finished what they play: one of them while there is anything else."""
         self._left = 0
         """Rollouts that are not done."""
         self._workers: dict[int, _Worker] = {}
@@ -338,8 +338,7 @@ class Coordinator:
         self._links.discard(worker)
         if self._workers.get(worker.number) is worker:
             del self._workers[worker.number]
-        if self._isolating is worker:
-            self._isolating = None
+        self._isolating.discard(worker)
         meter = self._spending.meter
         if meter is not None and worker.held:
             meter.end(worker.held)
@@ -438,16 +437,23 @@ class Coordinator:
         """Return what a worker plays next; None where it has to wait, or nothing is left."""
         if worker.is_isolated:
             return None
-        if self._suspects and self._isolating in (None, worker):
-            self._isolating = worker
-            if worker.jobs:
-                return None
-            worker.is_isolated = True
-            return self._suspects.popleft()
+        if self._suspects and (not self._isolating or worker in self._isolating):
+            return self._next_suspect(worker)
+        self._isolating.discard(worker)
         if self._again:
             return self._again.popleft()
         group = next(self._fresh, None)
-        return None if group is None else _Job(group)
+        if group is not None:
+            return _Job(group)
+        return self._next_suspect(worker) if self._suspects else None
+
+    def _next_suspect(self, worker: _Worker) -> _Job | None:
+        """Return what a worker plays alone; None while it has something else to finish."""
+        self._isolating.add(worker)
+        if worker.jobs:
+            return None
+        worker.is_isolated = True
+        return self._suspects.popleft()
 
     def _take_rows(self, worker: _Worker, message: Mapping[str, Any]) -> None:
         job = worker.jobs.pop(message["job"], None)
@@ -455,7 +461,8 @@ class Coordinator:
             return
         was_isolated = worker.is_isolated
         if was_isolated:
-            worker.is_isolated, self._isolating = False, None
+            worker.is_isolated = False
+            self._isolating.discard(worker)
         rows = [read_row(data, self._not_metrics) for data in message["rows"]]
         for row in rows:
             take_messages(row, self._order.types)
