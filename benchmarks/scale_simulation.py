@@ -1,7 +1,7 @@
 """A forecast of a large run, in simulated time: how long it takes, what its workers' deaths cost, and where its bottleneck is.
 
 ``python benchmarks/scale_simulation.py --rollouts 1000000 --workers 64 --concurrent 16384`` prints the forecast of a million rollouts in
-about a minute. Workers, the coordinator and a provider with a rate limit are simulated by the library's own rules:
+one to two minutes. Workers, the coordinator and a provider with a rate limit are simulated by the library's own rules:
 
 - Each worker has its share of the places in which rollouts are played, and one core. Handling a request takes CPU time before it is sent
   and after its answer; what is ready at the same time waits in line.
