@@ -149,7 +149,11 @@ def values(parameter: Parameter) -> Iterator[Given]:
         yield from (Given([*spelling, choice], choice) for choice in get_args(kind) if choice != default)
         return
     if kind is bool:
-        yield from (Given([each], None if name == "no_save" else True) for each in parameter.spellings)
+        for each in parameter.spellings:
+            on, _, off = each.partition("/")
+            yield Given([on], None if name == "no_save" else True)
+            if off:
+                yield Given([off], False)
         return
     own: Any = {int: len(name) + 8100, float: 0.0625}.get(kind) or kind(f"{name}-of-a-test")
     text, meaning = TEXTS.get(parameter.metavar or "", (str(own), own))

@@ -39,6 +39,15 @@ SamplingArgs = Annotated[
 ]
 NumExamples = Annotated[int | None, setting("--num-examples", "-n", also="20 by default.", show_default=False)]
 ExampleIds = Annotated[str, setting("--example-ids", metavar="IDS", also="Written 3,5,8.")]
+IndependentScoring = Annotated[
+    bool | None,
+    typer.Option(
+        "--independent-scoring/--group-scoring",
+        help="Score each rollout alone, or those of a task together; as the reward functions need by default.",
+        show_default=False,
+    ),
+]
+PassThreshold = Annotated[float | None, setting("--pass-threshold", show_default=False)]
 Shard = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="Play one of N parts, I from 0; auto: as Slurm or Kubernetes say. See vfgym merge."),
