@@ -42,7 +42,8 @@ for env_id in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("compiles", ["packages of games", pytest.param("all packages", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("compiles", ["packages of games", "all packages"])
 def test_evaluations_show_their_progress_only(compiles: str, tmp_path: Path) -> None:
     """Also where Python compiles packages meanwhile, as it does in a virtual environment that uv has made."""
     ids = ["gymnasium/Blackjack-v1"]

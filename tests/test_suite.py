@@ -72,6 +72,7 @@ def run_pytest(cases: Path, code: str, *options: str, **environment: str) -> tup
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a mutex of glibc or musl")
 def test_a_case_that_hangs_fails_by_its_name_and_the_others_go_on(tmp_path: Path) -> None:
     code, output = run_pytest(

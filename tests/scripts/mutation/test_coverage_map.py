@@ -41,7 +41,10 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module", params=[[], ["-p", "xdist", "-n", "1"]], ids=["alone", "xdist"])
+ALONE, XDIST = pytest.param([], id="alone", marks=pytest.mark.exhaustive), pytest.param(["-p", "xdist", "-n", "1"], id="xdist")
+
+
+@pytest.fixture(scope="module", params=[ALONE, XDIST])
 def project(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> mutants.Project:
     root = tmp_path_factory.mktemp("project")
     for name, text in FILES.items():
