@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ class RayExecutor(concurrent.futures.Executor):
             ConfigurationError: If there is no cluster at that address.
         """
         try:
-            import ray
+            ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise MissingExtra("ray", "playing in a Ray cluster") from error
         self._ray = ray
