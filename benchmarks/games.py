@@ -37,9 +37,10 @@ def steps(bench: Bench) -> Iterator[Figure]:
     story = GoOn(dataset=[{"question": "tell me a story"}])
     yield Figure("step() of plain hooks", of_a_step((story, ["and then?"] * 20))[0], "µs", 15.0)
     bare, chat, actions = gym.make("CartPole-v1", disable_env_checker=True), vfgym.to_chat("CartPole-v1"), balancing()
-    for what, few in (("early in an episode", actions[:20]), (f"in a whole episode of {len(actions)}", actions)):
+    for what, few in (("early in an episode", actions[:20]), ("in a whole episode, scored", actions)):
         game, step = of_a_step((bare, [np.int64(action) for action in few]), (chat, [str(action) for action in few]))
-        yield Figure(f"step of CartPole {what}, over the game's own {game:.1f}", step - game, "µs", 18.0)
+        yield Figure(f"step of CartPole {what}: the game's own", game, "µs")
+        yield Figure(f"step of CartPole {what}: as chat, over the game's own", step - game, "µs", 18.0)
 
 
 def episode_of(env: Any, actions: Sequence[Any], least: int) -> float:
@@ -148,14 +149,12 @@ def textarena(bench: Bench) -> Iterator[Figure]:
             check=True,
         )
         raw, chat, wrapped = 0.0, 0.0, 0.0
-        num_games = 0
         for played, alone in zip(games, json.loads(ran.stdout.splitlines()[-1]), strict=True):
             if alone is not None:
-                num_games += 1
                 raw += alone[0] * len(played.moves)
                 wrapped += alone[1] * len(played.moves)
                 chat += as_chat(played, bench, rounds) * len(played.moves)
-        name = f"TextArena, {num_games} games together: {what}, over raw moves"
+        name = f"TextArena's games together: {what}, over raw moves"
         yield Figure(name, chat / raw, "times", 2.0, wrapped / raw, "TextArena's own wrappers")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +22,7 @@ def verification(bench: Bench) -> Iterator[Figure]:
     alone = len(cases) / passed(lambda: verify_here(cases))
     few = bench.count(200, 20)
     rate, quiet, beside_hopeless = asyncio.run(verify_together(cases, cases[:few], 0.5 if bench.small else 2.0))
-    name = f"math verifications, all at once, {len(os.sched_getaffinity(0))} core(s)"
+    name = "math verifications in a worker for each core, all at once"
     yield Figure(name, rate, "/s", 1000.0, alone, "math-verify in one process", more_is_better=True)
     yield Figure(f"the last of {few} verifications beside a hopeless one", beside_hopeless, "s", None, quiet, "without it")
 

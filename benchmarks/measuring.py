@@ -21,6 +21,7 @@ class Figure:
     """One number."""
 
     name: str
+    """The same in every run."""
     value: float
     unit: str
     limit: float | None = None
