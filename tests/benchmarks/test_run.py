@@ -132,11 +132,12 @@ def test_what_cannot_be_measured_on_this_machine_is_skipped_and_is_not_a_failure
 
 
 @pytest.mark.usefixtures("peer_is_here")
-def test_what_a_peer_runs_too_stands_beside_it(measure_these: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "value"), [((), 8.0), (("--small",), 2.0)], ids=str)
+def test_what_a_peer_runs_too_stands_beside_it(measure_these: Any, tmp_path: Path, options: tuple[str, ...], value: float) -> None:
     measure_these(measurements.known_to_a_peer, rooms=("rollouts",))
-    cost, rate, ours = rows_of(tmp_path)
-    assert (cost["peer"], cost["peer_name"], cost["ratio"]) == (8.0, "verifiers", 4.0)
-    assert (rate["peer"], rate["peer_name"], rate["ratio"]) == (8.0, "verifiers", 0.25)
+    cost, rate, ours = rows_of(tmp_path, *options)
+    assert (cost["peer"], cost["peer_name"], cost["ratio"]) == (value, "verifiers", 2.0)
+    assert (rate["peer"], rate["peer_name"], rate["ratio"]) == (value, "verifiers", 0.5)
     assert (ours["peer"], ours["peer_name"], ours["ratio"], ours["met"]) == (None, None, None, True)
 
 
