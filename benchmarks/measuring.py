@@ -55,7 +55,7 @@ class Bench:
 
     def best(self, *measures: Callable[[], float], rounds: int = 3) -> list[float]:
         """Return the smallest of several measurements of each, taken by turns, with the garbage of the others out of the way."""
-        values = []
+        values: list[list[float]] = []
         for _ in range(self.count(rounds, 1)):
             values.append([])
             for measure in measures:

@@ -18,7 +18,7 @@ OURS = str(Path(__file__).parent.parent)
 FOLDER = Path(OURS, ".peers")
 
 REQUIREMENTS: Mapping[str, Sequence[str]] = {
-    "verifiers": ["verifiers==0.1.14", "datasets<4.7", "mcp<2"],
+    "verifiers": ["verifiers==0.1.14", "datasets<4.7", "mcp<2", "gymnasium==1.4.*"],  # Gymnasium for its `GymEnv`
     "mini-swe-agent": ["mini-swe-agent==2.4.6", "mcp"],  # an agent's own program; its litellm imports mcp without asking for it
     # Trainers run beside this library, which is installed as it stands here. torch is named first: what asks for it brings CUDA.
     "trl": ["torch==2.13.0", "trl==1.16.0", "jmespath", "matplotlib", "-e", OURS],
