@@ -99,6 +99,19 @@ def gym_env(bench: Bench) -> Iterator[Figure]:
     [one, many] = [seconds / moves * MICROSECONDS for seconds in bench.best(*(lambda run=run: cpu(run) for run in runs))]  # type: ignore[misc]
     yield Figure("GymEnv: a step of CartPole, 1 at once", one, "µs")
     yield Figure("GymEnv: a step of CartPole, 256 at once", many, "µs", 60.0)
+    game = gym.make("CartPole-v1")
+
+    def play_alone() -> None:
+        for seed in range(count):
+            str(game.reset(seed=seed)[0])
+            is_over = False
+            while not is_over:
+                observation, _, terminated, truncated, _ = game.step(1)
+                str(observation)
+                is_over = terminated or truncated
+
+    [alone] = bench.best(lambda: cpu(play_alone))
+    yield Figure("GymEnv: such a step of the game alone, with its observation as text", alone / moves * MICROSECONDS, "µs")
     [seconds] = bench.best(lambda: cpu(lambda: make(gym.make, {"id": "CartPole-v1"})))
     yield Figure("GymEnv: its constructor", seconds * MILLISECONDS, "ms")
     if bench.package == "verifiers_compat":  # which alone gives games threads
