@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import random
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ import pytest
 import vfgym
 from tests.runs.executors.players import FOLDER, answer, counting, deadly, without_drawn
 from tests.sampling import SEED
+from vfgym import ClientConfig, ModelAgent
 from vfgym.errors import ConfigurationError, MissingExtra
+from vfgym.model_server import ModelServer
+from vfgym.runs.executors.coordinator import Coordinator
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 
@@ -74,6 +78,70 @@ def test_actors_that_are_killed_at_random_moments_cost_no_row(cluster: Any) -> N
     assert {row["error"] is None for row in results["outputs"]} == {True}
     assert 0 < results["metadata"]["redone"] <= 320
     print(f"redone {results['metadata']['redone']}")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_nodes_that_are_killed_at_random_moments_cost_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two nodes with a worker each, one is killed ten times, and replaced; each request is counted, also of what was lost."""
+    ray = pytest.importorskip("ray")
+    ray.shutdown()
+    from ray.cluster_utils import Cluster
+
+    from vfgym.runs.executors.on_ray import RayExecutor
+
+    drawn = random.Random(SEED)
+    left = [drawn.randint(1, 60) for _ in range(10)]
+    """After how many rows the node is killed, counted from when both workers were there."""
+    joined, admit = [0], Coordinator._admit
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    others = [nodes.add_node(num_cpus=1)]
+
+    def count(self: Coordinator, *arguments: Any) -> Any:
+        joined[0] += 1
+        return admit(self, *arguments)
+
+    def kill(row: Any, progress: Any) -> None:
+        if left and joined[0] >= 2 + (10 - len(left)):
+            left[-1] -= 1
+            if not left[-1]:
+                left.pop()
+                nodes.remove_node(others.pop(), allow_graceful=False)
+                others.append(nodes.add_node(num_cpus=1))
+
+    monkeypatch.setattr(Coordinator, "_admit", count)
+    try:
+        ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+        with ModelServer(latency=1.5) as server:  # so that a new node is there before too many rows are
+            agent = ModelAgent(ClientConfig(api_base_url=server.openai_url, api_key_var="NONE"), "echo")
+            playing = vfgym.aevaluate(
+                "tests.runs.executors.players:counting",
+                agent,
+                env_args={"num_tasks": 2000, "width": 5},
+                progress=False,
+                max_concurrent=16,
+                executor=RayExecutor(),
+                workers=2,
+                limits={"requests": 100_000},
+                prices={"echo": {"input": 1.0, "output": 10.0}},
+                on_progress=kill,
+            )
+            results = asyncio.run(playing)  # on this thread, on which alone Ray adds nodes
+            num_requests = server.num_requests
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+    assert left == []
+    rows, metadata = results["outputs"], results["metadata"]
+    assert [row["example_id"] for row in rows] == list(range(2000))
+    assert {row["error"] is None for row in rows} == {True}
+    assert 0 < metadata["redone"] <= 320
+    each = {row["spent"]["cost"] for row in rows}
+    assert len(each) == 1, "all cost the same"
+    assert metadata["cost"] is not None
+    counted, abandoned = round(metadata["cost"] / each.pop()), metadata.get("abandoned_requests", 0)
+    assert 2000 <= counted <= num_requests <= counted + abandoned
+    print(f"redone {metadata['redone']}, sent {num_requests}, counted {counted}, abandoned {abandoned}")
 
 
 @pytest.mark.exhaustive
