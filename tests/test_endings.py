@@ -26,7 +26,7 @@ from vfgym.errors import (
     WorkerDied,
 )
 from vfgym.messages import AssistantMessage, Message, Response, UserMessage
-from vfgym.results import GenerateOutputs, compare, load_results, processed_outputs, score
+from vfgym.results import GenerateOutputs, compare, load_results, processed_outputs
 from vfgym.results.counting import counted_reward
 from vfgym.state import State
 from vfgym.training import samples
@@ -197,9 +197,9 @@ def test_samples(way: str, ending: Ending) -> None:
 def test_score(way: str, ending: Ending) -> None:
     """Scored again with the same rubric, a run is what it was; how it ended is kept but for what reward functions decide."""
     run = evaluated()
-    again = score(run, Rubric(half))
+    again = vfgym.score(run, Rubric(half))
     assert (row_of(again, way)["ending"], row_of(again, way)["counted_reward"]) == (str(ending), COUNTS_WITH[ending])
-    kindly = row_of(score(run, Rubric(lambda: 0.25)), way)
+    kindly = row_of(vfgym.score(run, Rubric(lambda: 0.25)), way)
     is_of_the_rubric = way in ("misjudge", "no judge")
     assert kindly["ending"] == ("terminated" if is_of_the_rubric else str(ending))
 

@@ -153,5 +153,5 @@ def test_the_metadata_of_a_run_tell_the_range_of_what_counts_and_the_interval() 
     lake = vfgym.evaluate("gymnasium/FrozenLake-v1", "random", num_examples=4, progress=False)["metadata"]
     assert lake["reward_range"] == [0.0, 1.0]
     assert lake["interval"] is not None
-    again = vfgym.results.score(results, vfgym.Rubric(points))["metadata"]
+    again = vfgym.score(results, vfgym.Rubric(points))["metadata"]
     assert again["reward_range"] == [0.0, 2.0]

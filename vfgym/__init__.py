@@ -63,7 +63,7 @@ from vfgym.output.log_records import protect_log_records
 from vfgym.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed_answer, extract_hash_answer
 from vfgym.registration import register_all
 from vfgym.rubrics import JudgeRubric, MathRubric, Rubric, RubricGroup
-from vfgym.runs import Replay, RunSettings, RunSpec, aevaluate, evaluate, replay, rollout
+from vfgym.runs import Replay, RunSettings, RunSpec, aevaluate, evaluate, replay, rollout, score
 from vfgym.shared_conversations import SharedConversations as _SharedConversations  # noqa: F401 - importing it registers it
 from vfgym.spaces import ChatSpace, MessageSpace
 from vfgym.state import State
@@ -175,6 +175,7 @@ __all__ = [
     "replay",
     "reward",
     "rollout",
+    "score",
     "setup",
     "stop",
     "teardown",

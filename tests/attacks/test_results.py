@@ -14,7 +14,7 @@ import pytest
 
 import vfgym
 from vfgym.errors import ConfigurationError, Error
-from vfgym.results import ResultsError, compare, export, load_results, score, summarize
+from vfgym.results import ResultsError, compare, export, load_results, summarize
 from vfgym.view.page import build_page
 
 JUNK: tuple[Any, ...] = (
@@ -64,7 +64,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "view": build_page,
     "csv": lambda run: export(run, to="csv", path=run / "out.csv"),
     "preference": lambda run: export(run, to="preference", path=run / "out.jsonl"),
-    "score": lambda run: score(run, vfgym.Rubric(lambda completion: 1.0)),
+    "score": lambda run: vfgym.score(run, vfgym.Rubric(lambda completion: 1.0)),
 }
 
 

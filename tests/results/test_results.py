@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import vfgym.results
-import vfgym.runs.rescoring
 from vfgym.results import ResultsError, ResultsWriter, RolloutOutput, load_results
 from vfgym.results.files import default_results_path
 
@@ -19,12 +17,6 @@ def row(example_id: int, reward: float, **fields: Any) -> RolloutOutput:
 
 
 METADATA = {"env_id": "e", "path_to_save": Path("x")}
-
-
-def test_scoring_again_is_here_though_it_is_imported_when_it_is_asked_for() -> None:
-    assert vfgym.results.score is vfgym.runs.rescoring.score
-    with pytest.raises(AttributeError, match=r"module 'vfgym\.results' has no attribute 'scores'"):
-        vfgym.results.scores  # noqa: B018
 
 
 def test_rows_are_on_disk_as_soon_as_they_are_appended(tmp_path: Path) -> None:

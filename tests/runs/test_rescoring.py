@@ -122,7 +122,7 @@ RUBRICS: Mapping[str, Callable[[], Rubric]] = {
 def test_rows_are_those_of_a_fresh_run(env: Any, agent: Any, rubric: Callable[[], Rubric]) -> None:
     old = played(env(Rubric(exact)), agent)
     before = json.dumps(old["outputs"])
-    scored = vfgym.results.score(old, rubric())
+    scored = vfgym.score(old, rubric())
     assert_equal(scored, played(env(rubric()), agent))
     assert json.dumps(old["outputs"]) == before
     assert scored["metadata"]["path_to_save"] is None
@@ -132,7 +132,7 @@ def test_rows_are_those_of_a_fresh_run(env: Any, agent: Any, rubric: Callable[[]
 def test_a_run_on_disk_gives_the_same(tmp_path: Path, columns: list[str]) -> None:
     played(with_tools(Rubric(exact)), adder, results_path=tmp_path, state_columns=columns)
     before = (tmp_path / ROWS).read_bytes(), (tmp_path / METADATA).read_bytes()
-    scored = vfgym.results.score(tmp_path, RUBRICS["functions"]())
+    scored = vfgym.score(tmp_path, RUBRICS["functions"]())
     fresh = played(with_tools(RUBRICS["functions"]()), adder, state_columns=[])
     for row in scored["outputs"]:
         row.pop("trajectory", None)
@@ -142,7 +142,7 @@ def test_a_run_on_disk_gives_the_same(tmp_path: Path, columns: list[str]) -> Non
 
 def test_columns_that_rows_do_not_have_are_read_by_playing_again() -> None:
     old = played(single(Rubric(exact)))
-    assert_equal(vfgym.results.score(old, Rubric(hardness), env=single(Rubric(exact))), played(single(Rubric(hardness))))
+    assert_equal(vfgym.score(old, Rubric(hardness), env=single(Rubric(exact))), played(single(Rubric(hardness))))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_columns_that_rows_do_not_have_are_read_by_playing_again() -> None:
 )
 def test_what_rows_do_not_have_is_refused_without_an_environment(asks: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"which rows do not have, and the environment 'SingleTurnEnv' cannot be made .* env="):
-        vfgym.results.score(played(single(Rubric(exact))), Rubric(asks))
+        vfgym.score(played(single(Rubric(exact))), Rubric(asks))
 
 
 def at_goal(state: State) -> float:
@@ -161,7 +161,7 @@ def at_goal(state: State) -> float:
 def test_a_game_is_played_again_by_the_id_in_the_metadata() -> None:
     settings: dict[str, Any] = {"num_examples": 5, "rollouts_per_example": 1}
     old = played("gymnasium/FrozenLake-v1", "random", env_args={"map_name": "8x8"}, **settings)
-    scored = vfgym.results.score(old, Rubric(at_goal))
+    scored = vfgym.score(old, Rubric(at_goal))
     fresh = played(gym.make("gymnasium/FrozenLake-v1", rubric=Rubric(at_goal), map_name="8x8"), "random", **settings)
     assert_equal(scored, fresh)
     assert "invalid_answers" in scored["outputs"][0]["metrics"]
@@ -174,7 +174,7 @@ def test_rewards_of_turns_are_those_of_the_game() -> None:
     again.add_step_reward_func(game_reward, weight=2.0)
     for columns in ([], ["trajectory"]):
         settings: dict[str, Any] = {"num_examples": 5, "rollouts_per_example": 1, "state_columns": columns}
-        scored = vfgym.results.score(played("gymnasium/CliffWalking-v1", "random", env_args={"max_turns": 9}, **settings), rubric)
+        scored = vfgym.score(played("gymnasium/CliffWalking-v1", "random", env_args={"max_turns": 9}, **settings), rubric)
         fresh = played(gym.make("gymnasium/CliffWalking-v1", rubric=again, max_turns=9), "random", **settings)
         for results in (scored, fresh):
             for row in results["outputs"]:
@@ -190,7 +190,7 @@ class Marked(SingleTurnEnv):
 
 def test_functions_of_the_environments_own_class_score_too_where_it_is_given() -> None:
     old = played(Marked(TASKS, rubric=Rubric(exact)))
-    assert_equal(vfgym.results.score(old, Rubric(length), env=Marked(TASKS)), played(Marked(TASKS, rubric=Rubric(length))))
+    assert_equal(vfgym.score(old, Rubric(length), env=Marked(TASKS)), played(Marked(TASKS, rubric=Rubric(length))))
 
 
 def test_an_episode_that_goes_another_way_is_refused() -> None:
@@ -200,9 +200,9 @@ def test_an_episode_that_goes_another_way_is_refused() -> None:
 
     old = played(with_tools(Rubric(exact)), adder)
     with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: it went another way"):
-        vfgym.results.score(old, Rubric(hardness), env=ToolEnv(tools=[add], dataset=TASKS))
+        vfgym.score(old, Rubric(hardness), env=ToolEnv(tools=[add], dataset=TASKS))
     with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: the row is of another task"):
-        vfgym.results.score(old, Rubric(hardness), env=with_tools_of(TASKS[::-1]))
+        vfgym.score(old, Rubric(hardness), env=with_tools_of(TASKS[::-1]))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_an_episode_that_goes_another_way_is_refused() -> None:
 )
 def test_wrong_arguments_are_named(run: Any, rubric: Any, text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
-        vfgym.results.score(run, rubric)
+        vfgym.score(run, rubric)
 
 
 def test_failing_and_passing_count_as_the_run_had_them() -> None:
@@ -226,7 +226,7 @@ def test_failing_and_passing_count_as_the_run_had_them() -> None:
     old = played(single(Rubric(exact), **settings), fails_sometimes, pass_threshold=0.0)
     fresh = played(single(Rubric(length), **settings), fails_sometimes, pass_threshold=0.0)
     for env in (None, single(Rubric(exact), **settings)):
-        scored = vfgym.results.score(old, Rubric(length), env=env)
+        scored = vfgym.score(old, Rubric(length), env=env)
         assert_equal(scored, fresh)
         assert {row["counted_reward"] for row in scored["outputs"] if row["failed"]} == {-2.0}
     assert scored["metadata"]["pass_at_k"] == {"1": pytest.approx(5 / 6), "2": pytest.approx(5 / 6)}
@@ -252,7 +252,7 @@ def test_an_environment_that_was_made_is_closed_and_one_that_was_given_is_not(go
     for env, closed in (("t/Closing-v0", 1), (gym.spec("t/Closing-v0"), 1), (Closing(**kwargs), 0)):
         monkeypatch.setattr(Closing, "closed", 0)
         with contextlib.nullcontext() if goes_well else pytest.raises(ConfigurationError, match="the row is of another task"):
-            vfgym.results.score(old, Rubric(hardness), env=env)
+            vfgym.score(old, Rubric(hardness), env=env)
         assert Closing.closed == closed
 
 
@@ -260,10 +260,10 @@ def test_an_episode_whose_row_has_no_seed_and_a_group_of_environments_are_refuse
     old = played(single(Rubric(exact)))
     seedless: Any = {**old, "outputs": [{**row, "seed": None} for row in old["outputs"]]}
     with pytest.raises(ConfigurationError, match=r"rollout . of example . cannot be played again: its row does not say with which seed"):
-        vfgym.results.score(seedless, Rubric(hardness), env=single(Rubric(exact)))
+        vfgym.score(seedless, Rubric(hardness), env=single(Rubric(exact)))
     group = EnvGroup([single(Rubric(exact)), single(Rubric(length))])
     with pytest.raises(ConfigurationError, match="the environments of a group have rubrics of their own: score the rows of one of them"):
-        vfgym.results.score(old, Rubric(length), env=group)
+        vfgym.score(old, Rubric(length), env=group)
 
 
 class Doubled(gym.Wrapper[Any, Any, Any, Any]):
@@ -275,7 +275,7 @@ class Doubled(gym.Wrapper[Any, Any, Any, Any]):
 def test_what_wrappers_made_of_a_return_is_not_known_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     old = played(Doubled(single(Rubric(exact))))
     assert {row["return"] for row in old["outputs"]} == {0.0, 2.0}
-    scored = vfgym.results.score(old, Rubric(exact))
+    scored = vfgym.score(old, Rubric(exact))
     assert [row["return"] for row in scored["outputs"]] == [row["reward"] for row in old["outputs"]]
     assert caplog.text.count("what wrappers around the environment made of it is not known") == 1
 
@@ -283,7 +283,7 @@ def test_what_wrappers_made_of_a_return_is_not_known_and_that_is_said_once(caplo
 def test_a_run_that_was_scored_again_is_not_gone_on_with(tmp_path: Path) -> None:
     """Its rows and new ones would have been scored by different rubrics."""
     played(single(Rubric(length)), results_path=tmp_path / "run", num_examples=3)
-    write_results(tmp_path / "out", vfgym.results.score(tmp_path / "run", Rubric(exact)))
+    write_results(tmp_path / "out", vfgym.score(tmp_path / "run", Rubric(exact)))
     before = (tmp_path / "out" / ROWS).read_bytes()
     with pytest.raises(ConfigurationError, match="its scored_again is True"):
         played(single(Rubric(length)), results_path=tmp_path / "out", resume=True)
@@ -308,7 +308,7 @@ async def judged(judge: Any, prompt: Any, completion: Any, answer: Any, state: S
 def test_judges_are_asked_anew_and_their_tokens_are_counted() -> None:
     old = played(single(JudgeRubric(judged, judge_client=Scripted())))
     Scripted.asked = 0
-    scored = vfgym.results.score(old, JudgeRubric(judged, judge_client=Scripted()))
+    scored = vfgym.score(old, JudgeRubric(judged, judge_client=Scripted()))
     assert Scripted.asked == 12
     assert_equal(scored, old)
-    assert_equal(vfgym.results.score(old, Rubric(exact)), played(single(Rubric(exact))))
+    assert_equal(vfgym.score(old, Rubric(exact)), played(single(Rubric(exact))))

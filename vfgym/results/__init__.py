@@ -4,9 +4,6 @@
 every key). A run that was stopped is resumed with `Earlier`.
 """
 
-import importlib
-from typing import Any
-
 from vfgym.results.comparison import Comparison, compare
 from vfgym.results.dataset import push_to_hub, results_dataset
 from vfgym.results.export import Exported, export
@@ -50,13 +47,5 @@ __all__ = [
     "reduce_rollouts",
     "results_dataset",
     "rollout_output",
-    "score",
     "summarize",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import `score` when it is first asked for: it plays episodes again, and this package is below those that play."""
-    if name == "score":
-        return importlib.import_module("vfgym.runs.rescoring").score
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

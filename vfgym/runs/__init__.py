@@ -3,7 +3,8 @@
 from vfgym.runs.evaluate import aevaluate, evaluate
 from vfgym.runs.progress import Progress
 from vfgym.runs.replay import Difference, Replay, replay
+from vfgym.runs.rescoring import score
 from vfgym.runs.rollout import Group, rollout
 from vfgym.runs.spec import RunSettings, RunSpec
 
-__all__ = ["Difference", "Group", "Progress", "Replay", "RunSettings", "RunSpec", "aevaluate", "evaluate", "replay", "rollout"]
+__all__ = ["Difference", "Group", "Progress", "Replay", "RunSettings", "RunSpec", "aevaluate", "evaluate", "replay", "rollout", "score"]
