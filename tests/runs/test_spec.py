@@ -103,11 +103,10 @@ def test_evaluate_has_it_as_an_argument_with_its_default(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_command_has_it_as_an_option(name: str) -> None:
-    """But for those that only files and arguments have."""
     flag = {"state_columns": "--state-column", "tags": "--tag", "limits": "--limit", "limits_each": "--limit-each"}.get(name)
     flag = flag or f"--{name.replace('_', '-')}"
     options = {each: parameter for parameter in get_command(app).commands["eval"].params for each in parameter.opts}  # type: ignore[attr-defined]
-    assert (flag in options) == (name not in {"independent_scoring", "pass_threshold"})
+    assert flag in options
 
 
 def test_type_checkers_know_the_same_arguments() -> None:
