@@ -149,7 +149,7 @@ def textarena(bench: Bench) -> Iterator[Figure]:
         ("whole episodes, scored", whole),
         ("moves before the last", [cut for played in whole if (cut := without_the_end(played)).moves]),
     )[: bench.count(2, 1)]:
-        rounds = 25
+        rounds = 12
         asked = {"games": [game._asdict() for game in games], "seed": SEED, "small": bench.small, "rounds": rounds}
         command = [sys.executable, "-m", "benchmarks.textarena_alone"]
         ran = subprocess.run(
