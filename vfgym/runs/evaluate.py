@@ -19,7 +19,6 @@ from vfgym.errors import ConfigurationError
 from vfgym.results import GenerateOutputs
 from vfgym.results.files import default_results_path
 from vfgym.runs.engine import Engine, GroupJob
-from vfgym.runs.executors.travelling import check_can_travel
 from vfgym.runs.playing import executor_of, plan_run, play_run, take_executor
 from vfgym.runs.preparing import prepare
 from vfgym.runs.progress import ProgressCallback, StartCallback, report_progress
@@ -107,7 +106,11 @@ async def aevaluate(
         stack.push_async_callback(bridge, replicas.close)
         executor = executor_of(how, elsewhere)
         spec = spec or describe(env, given, agent, env_args, model, how)
-        sent = None if executor == "local" else check_can_travel(spec, env, agent)
+        travelling = None
+        if executor != "local":
+            from vfgym.runs.executors.travelling import check_can_travel, stepped_run
+
+            travelling = stepped_run(check_can_travel(spec, env, agent))
         prepared = await prepare(replicas, env, env_args, agent, how)
         definition, inputs, in_groups, declared = prepared.definition, prepared.inputs, prepared.in_groups, prepared.declared
         if how.num_examples > inputs.num_examples:
@@ -126,16 +129,15 @@ async def aevaluate(
         )
 
         async def play(groups: list[GroupJob], at_once: int, recorder: Recorder, spending: RunSpending) -> None:
-            if sent is None:
+            if travelling is None:
                 engine = Engine(prepared.new_player, in_groups=in_groups, strict=how.strict, spending=spending)
                 await engine.play(groups, at_once, recorder.add)
             else:
                 from vfgym.runs.executors.playing import one_by_one, play_on_workers
-                from vfgym.runs.executors.travelling import stepped_run
 
                 jobs = groups if in_groups else one_by_one(groups)
                 told = {"env_id": run.env_id, "types": definition.message_types, "most_at_once": at_once}
-                await play_on_workers(executor, stepped_run(sent), how, jobs, recorder, spending, unplayed=prepared.unplayed, **told)  # type: ignore[arg-type]
+                await play_on_workers(executor, travelling, how, jobs, recorder, spending, unplayed=prepared.unplayed, **told)  # type: ignore[arg-type]
 
         return await play_run(
             run,
@@ -145,7 +147,7 @@ async def aevaluate(
                 run.num_rollouts or 0, run.title, is_displayed=progress, callback=on_progress, on_start=on_start, done=outputs
             ),
             budget=budget,
-            most_at_once=replicas.limit_workers(max_concurrent) if sent is None else max_concurrent,  # workers have their own
+            most_at_once=replicas.limit_workers(max_concurrent) if travelling is None else max_concurrent,  # workers have their own
             in_groups=in_groups,
             fingerprint=lambda example, number: prepared.fingerprint(example),
             types=definition.message_types,
