@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from vfgym.errors import ConfigurationError, InfraError, ToolCallError
 from vfgym.tools.definition import Tool
-from vfgym.tools.mcp import NO_RESULT, MCPServerConfig, MCPSession, ReportedError, _client, result_content
+from vfgym.tools.mcp import NO_RESULT, MCPServerConfig, MCPSession, ReportedError, _client, _Connection, result_content
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -139,6 +139,27 @@ def test_a_cancelled_call_leaves_the_session_as_it_was(session: MCPSession) -> N
     assert call(session, "pid") == before
 
 
+async def test_connecting_can_be_cancelled_and_leaves_nothing() -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    before = asyncio.all_tasks()
+    async with await asyncio.start_server(hold, "127.0.0.1") as silent:
+        port = silent.sockets[0].getsockname()[1]
+        connecting = asyncio.create_task(_Connection.connect(MCPServerConfig(url=f"http://127.0.0.1:{port}/mcp")))
+        await asked.wait()
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await ended.wait()
+    assert asyncio.all_tasks() == before
+
+
 def test_a_closed_session_has_ended_its_server_and_starts_none(own: MCPSession) -> None:
     pid = int(call(own, "pid"))
     for _ in range(2):
@@ -252,12 +273,17 @@ def test_of_another_model_what_was_set_is_taken(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "server", [{"command": "x"}, {"url": "http://127.0.0.1:9/mcp"}, {"url": "http://127.0.0.1:9/mcp", "headers": {"a": "b"}}]
 )
-def test_a_call_may_take_as_long_as_the_configuration_says(server: dict[str, Any]) -> None:
+def test_a_call_may_take_as_long_as_the_configuration_says(server: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    clients: list[Any] = []
+    monkeypatch.setattr("mcp.client.streamable_http.streamable_http_client", lambda url, *, http_client: clients.append(http_client))
+
     async def connect() -> Any:
         async with AsyncExitStack() as stack:
             return await _client(MCPServerConfig(timeout_seconds=7.5, connect_timeout_seconds=3, **server), stack)
 
     assert asyncio.run(connect()).read_timeout_seconds == 7.5
+    assert [client.timeout.read for client in clients] == [7.5] * ("url" in server)
+    assert all(server.get("headers", {}).items() <= client.headers.items() for client in clients)
 
 
 def test_the_repr_of_a_configuration_and_its_label_hold_no_secret() -> None:

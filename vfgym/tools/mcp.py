@@ -349,11 +349,9 @@ async def _client(server: MCPServerConfig, stack: AsyncExitStack) -> mcp.Client:
     from mcp.client.streamable_http import streamable_http_client
 
     if server.url is not None:
-        http_client = None  # the SDK's own
-        if server.headers:
-            import httpx2
+        import httpx2
 
-            http_client = await stack.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=server.timeout_seconds))
+        http_client = await stack.enter_async_context(httpx2.AsyncClient(headers=server.headers, timeout=server.timeout_seconds))
         return Client(streamable_http_client(server.url, http_client=http_client), read_timeout_seconds=server.timeout_seconds)
     parameters = StdioServerParameters(
         command=str(server.command),
