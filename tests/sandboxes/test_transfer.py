@@ -12,8 +12,8 @@ from vfgym.sandboxes import transfer
 from vfgym.sandboxes.spec import Entry
 
 
-def entry(path: str, kind: str = "file", mode: int = 0o644, **more: object) -> Entry:
-    return Entry(path, kind, mode, **more)  # type: ignore[arg-type]
+def entry(path: str, kind: str = "file", mode: int = 0o644, size: int = 0, **more: object) -> Entry:
+    return Entry(path, kind, mode, size, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture

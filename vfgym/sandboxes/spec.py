@@ -174,7 +174,7 @@ class Entry:
     kind: str
     """``file``, ``folder`` or ``link``."""
     mode: int
-    size: int = 0
+    size: int
     target: str | None = None
     """Where a link leads, as it is written."""
     file: str | None = None
