@@ -214,6 +214,23 @@ class Anything(gym.Space[Any]):
         return True
 
 
+class Wordy(Anything):
+    """The space of messages without the empty one."""
+
+    def __init__(self, messages: gym.Space[Any]) -> None:
+        super().__init__(messages)
+        self._messages = messages
+
+    def contains(self, x: Any) -> bool:
+        return x != "" and x in self._messages
+
+
+class Narrow(gym.Wrapper[Any, Any, Any, Any]):
+    def __init__(self) -> None:
+        super().__init__(Sound())
+        self.action_space = Wordy(self.env.action_space)
+
+
 class Boundless(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self) -> None:
         super().__init__(Sound())
@@ -328,6 +345,16 @@ class CleansUpItself(Endless):
         return super().env_response(messages, state)
 
 
+class ScoresWhatIsClosed(gym.Wrapper[Any, Any, Any, Any]):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(Endless(**kwargs))
+
+    def close(self) -> None:
+        if self.env.state is not None:
+            self.env.truncate()
+        super().close()
+
+
 @pytest.mark.parametrize(
     ("make", "promise", "says"),
     [
@@ -362,6 +389,7 @@ def test_an_environment_that_breaks_a_promise_is_reported(make: Any, promise: st
 
 def test_spaces_and_types_that_do_not_fit_are_reported() -> None:
     assert broken(Boundless)[REFUSES] == "None is not an assistant message, but in the action space"
+    assert broken(Narrow)[ACCEPTS] == "'' is an assistant message, but not in the action space"
     failed = broken(lambda: Whole(Sound()))
     assert failed[ACCEPTS] == "'' gave an observation outside its space, or a reward that is not a float"
     assert list(failed) == [ACCEPTS, SUM]
@@ -372,9 +400,10 @@ def test_spaces_and_types_that_do_not_fit_are_reported() -> None:
     [
         (ScoresItself, "length was called 2 times, not 1, for an episode that was played"),
         (CleansUpItself, "render_state was called 3 times, not 1, for an episode that was played"),
+        (ScoresWhatIsClosed, "length was called 1 times, not 0, for an episode that was abandoned"),
     ],
 )
-def test_an_environment_that_does_the_librarys_work_too_is_reported(kind: type[Endless], says: str) -> None:
+def test_an_environment_that_does_the_librarys_work_too_is_reported(kind: Callable[..., gym.Env[Any, Any]], says: str) -> None:
     assert broken(lambda: kind(max_turns=3))[ONCE] == says
 
 
