@@ -15,6 +15,10 @@ from vfgym.codecs import ActionNotFound, codec_for
 from vfgym.errors import ConfigurationError, InvalidAction
 
 
+def test_the_schema_of_a_sequence_is_that_of_its_items() -> None:
+    assert MANY.schema == {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 1}}
+
+
 def test_empty_sequences_and_graphs_without_edges() -> None:
     for item in (gs.Discrete(3), gs.Box(-1, 1, (2,)), gs.Text(3), gs.Dict(a=gs.Discrete(2))):
         plain, stacked = (codec_for(gs.Sequence(item, stack=stack)) for stack in (False, True))

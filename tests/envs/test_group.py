@@ -232,6 +232,8 @@ def test_a_task_that_names_no_environment_is_refused_where_there_are_several() -
     for task, rest in (({"info": {"env_id": "frist"}}, r"'frist'\..*`first`"), ({}, r"None\.$"), ({"task": 3}, "3")):
         with pytest.raises(ConfigurationError, match=known + rest):
             group.routed(task)
+    with pytest.raises(ConfigurationError, match=r"got 0\. Did you mean `0`\?$"):
+        EnvGroup([Turns("a"), Turns("b")], ["0", "b"]).routed({"task": 0})
     only = EnvGroup([Turns("a")])
     assert only.routed({"task": "maths"}) == (only.envs[0], {"task": "maths"})
 

@@ -165,7 +165,14 @@ async def test_tests_that_give_no_reward_are_an_error_of_the_episode(tests: str,
     state = await roll_out(HarborEnv(None, task, agent="nop", **WITHOUT_ENGINE))
     assert isinstance(state["error"], InfraError)
     assert said in str(state["error"])
-    assert state["reward"] == 0.0
+    assert (state["reward"], state["error"].failure_cause) == (0.0, "infrastructure")
+
+
+async def test_tests_that_give_no_reward_for_what_the_program_did_are_its_failure(tmp_path: Path) -> None:
+    task = make_task(tmp_path, "breaks", solution="rm data.txt", tests="test -e data.txt && echo 1 > /logs/verifier/reward.txt")
+    state = await roll_out(HarborEnv(None, task, agent="oracle", **WITHOUT_ENGINE))
+    assert isinstance(state["error"], InfraError)
+    assert (state["reward"], state["error"].failure_cause) == (0.0, "policy")
 
 
 @pytest.mark.parametrize("name", ["task.toml", "instruction.md", "tests/test.sh"])

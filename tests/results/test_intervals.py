@@ -139,6 +139,12 @@ def test_one_cluster_has_a_mean_and_no_interval(value_range: tuple[float, float]
     assert found.with_clusters(9) is found, "of one cluster nothing is known that more would tell"
 
 
+@pytest.mark.parametrize("clusters", [[[0.0], [1.0], [5.0]], [[0.0, 2.0, 4.0], [1.0], [5.0]]])
+def test_more_clusters_leave_the_same_share_of_degrees_of_freedom(clusters: list[list[float]]) -> None:
+    found = estimate(clusters)
+    assert found.with_clusters(9).degrees_of_freedom == pytest.approx(4 * found.degrees_of_freedom)
+
+
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [1.0, math.inf], [1e308, -1e308, 1e308]])
 def test_numbers_without_a_mean_have_no_interval(values: list[float]) -> None:
     assert interval_of(dict(enumerate([value] for value in values))) is None

@@ -106,6 +106,13 @@ def test_one_bare_function_stands_for_a_list_of_it() -> None:
     assert Rubric(right).funcs == Rubric([right]).funcs == [right]
 
 
+def test_functions_and_weights_are_those_of_the_moment() -> None:
+    rubric = Rubric(len)
+    assert (rubric.funcs, rubric.weights) == ([len], [1.0])
+    rubric.add_reward_func(abs, 0.5)
+    assert (rubric.funcs, rubric.weights) == ([len, abs], [1.0, 0.5])
+
+
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 3.0]])
 def test_there_is_one_weight_for_each_function(weights: list[float]) -> None:
     with pytest.raises(ConfigurationError, match=f"got {len(weights)} for 2"):

@@ -237,6 +237,7 @@ def test_ids_and_specs_are_made_and_nothing_is_played_before_a_reset() -> None:
     for source in ("gymnasium/FrozenLake-v1", gym.spec("gymnasium/FrozenLake-v1")):
         env = vfgym.to_gym(source)
         assert (env.by, env.action_space) == ("text", gym.spaces.Discrete(4))
+        assert "PassiveEnvChecker" not in str(env.chat)
         with pytest.raises(gym.error.ResetNeeded):
             env.step(0)
         with pytest.raises(vfgym.errors.Error, match="the chat environment has begun no episode"):

@@ -58,7 +58,9 @@ def test_sdk_clients_ask_over_http() -> None:
             assert await ask() == first
             http = setup_http_client(config)
             assert (await http.get(f"{root}/v1/models")).status_code == 200
+            session = http._transport.connections.pool().session
             await http.aclose()
+            assert session.closed
             await openai.close()
             await anthropic.close()
 

@@ -88,6 +88,8 @@ def test_only_what_stands_in_the_tags_is_played() -> None:
     env = wordle(parser=vf.ThinkParser())
     env.reset(seed=0)
     assert env.step("[crane]").observation[-1].content == "There is no move in your answer."
+    move = vf.AssistantMessage(content="[crane]")
+    assert env.message_of(move) == move, "without tags it is the whole message"
     env.close()
 
 
