@@ -100,6 +100,13 @@ def test_a_step_on_disk_has_only_what_is_new_and_a_rewritten_history_is_whole() 
     assert [message["content"] for message in third["prompt"]] == ["You said:", "answer 1"]
 
 
+@pytest.mark.parametrize("mask", [[], [1], [1, 1], [1, 0, 1], [0, 1, 0, 0]])
+def test_any_mask_is_read_back(mask: list[int], tmp_path: Path) -> None:
+    row = row_of(Letters(1), 1)
+    row["trajectory"][0]["tokens"]["completion_mask"] = mask
+    assert saved_and_loaded(row, tmp_path)["trajectory"][0]["tokens"]["completion_mask"] == mask
+
+
 def test_a_response_whose_message_is_something_else_is_kept_as_it_is(tmp_path: Path) -> None:
     row = row_of(Letters(1), 1)
     row["trajectory"][0]["response"] = {"id": "r0", "message": "as text"}

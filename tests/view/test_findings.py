@@ -65,6 +65,13 @@ def test_tasks_are_listed_where_runs_differ_most_first(tmp_path: Path) -> None:
     assert [task.spread for task in find(reports_of(tmp_path / "three", one, infinite)).environments[0].tasks] == [0.5, 0.0, 0.0, 0.0]
 
 
+def test_tasks_of_one_id_that_are_not_one_task_stand_apart(tmp_path: Path) -> None:
+    """Of runs whose datasets are in another order; rows of others have no fingerprints."""
+    runs = [[{**row(0, reward=reward), "fingerprint": fingerprint}] for reward, fingerprint in ((1.0, "a"), (0.5, "b"), (0.0, None))]
+    (found,) = find(reports_of(tmp_path, *runs)).environments
+    assert {tuple(task.means) for task in found.tasks} == {(1.0, None, None), (None, 0.5, None), (None, None, 0.0)}
+
+
 @pytest.mark.parametrize(
     ("runs", "metadata", "headlines"),
     [

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,7 +18,7 @@ pytest.importorskip("textual", reason="needs the extra view")
 
 from textual.widgets import DataTable, Input, Static
 
-from vfgym.view.terminal import RunViewer, conversation_text, message_text
+from vfgym.view.terminal import RunFiles, RunViewer, conversation_text, message_text
 
 
 @asynccontextmanager
@@ -168,6 +169,17 @@ async def test_what_a_model_wrote_does_not_work_the_terminal(tmp_path: Path) -> 
         assert "\\x1b[2J[bold red]not markup[/]" in text_of(pilot, "#messages")
         lists = pilot.app.query_one("#lists")
         assert lists.has_class("narrow")
+
+
+def test_a_run_that_cannot_be_read_now_is_read_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_run(tmp_path / "run", [row()])
+    files = RunFiles(run)
+    with (run / "results.jsonl").open("a") as file:
+        file.write(json.dumps(row(1)) + "\n")
+    with monkeypatch.context() as patched:
+        patched.setattr("vfgym.view.terminal.load_results", Mock(side_effect=OSError))
+        assert (files.reload(), len(files.report.rows)) == (False, 1)
+    assert (files.reload(), len(files.report.rows), files.reload()) == (True, 2, False)
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
