@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import multiprocessing
 import os
 import pickle
+import runpy
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -221,6 +224,19 @@ async def test_a_damaged_cache_is_set_aside_and_told(
     assert caplog.text.count("is damaged (") == 1
     assert aside.name in caplog.text
     assert cache.path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_damaged_cache_is_set_aside_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, which has no ``fcntl``."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # type: ignore[arg-type]
+    there = runpy.run_path(inspect.getfile(ResponseCache))
+    (tmp_path / "answers").write_bytes(b"garbage " * 1000)
+    (tmp_path / "answers").chmod(0o600)
+    with there["opened"](there["ResponseCache"](tmp_path / "answers")) as cache:
+        await cache.keep("new", answer("kept"))
+    assert cache.contents()["answers"] == 1
+    assert len([*tmp_path.glob("answers.damaged-*[0-9]")]) == 1
+    cache.close()
 
 
 def processes() -> Any:

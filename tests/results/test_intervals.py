@@ -190,6 +190,13 @@ def test_as_many_clusters_as_are_needed_would_tell(clusters: list[list[float]], 
     assert (estimate(list(itertools.chain.from_iterable([clusters] * times)), value_range).p_value() or 0.0) < 0.05
 
 
+def test_more_clusters_like_these_are_nearly_these_taken_several_times() -> None:
+    clusters = [[0.0], [0.0, 1.0], [5.0], [0.5]] * 10
+    found, more = estimate(clusters).with_clusters(160), estimate(clusters * 4)
+    for name in ("standard_error", "skewness", "residual_variance", "effective_clusters", "num_values", "num_clusters"):
+        assert getattr(found, name) == pytest.approx(getattr(more, name), rel=0.05), name
+
+
 def test_a_stricter_level_needs_more_clusters_and_no_number_tells_nothing_from_nothing() -> None:
     found = estimate([[1.0]] * 6 + [[-1.0]] * 4 + [[0.0]] * 10, BOTH_SIGNS)
     assert (clusters_needed(found) or 0) < (clusters_needed(found, 0.01) or 0)

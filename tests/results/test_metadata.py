@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,7 @@ def test_rows_are_in_order_and_their_statistics_are_those_of_the_run() -> None:
     assert run().metadata(ROWS[:3])["avg_reward"] is None, "the run is not done"
     assert run(num_rollouts=3, shard=(0, 2)).metadata(ROWS[:3])["avg_reward"] == pytest.approx(2 / 3)
     assert run().title == "game m"
+    assert found["is_model"] is True, "unless the run says that an agent played"
 
 
 def test_what_a_run_is_stands_in_its_metadata() -> None:
@@ -116,6 +118,22 @@ def test_versions_are_of_what_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None
     for module, name in (("reasoning_gym", "reasoning-gym"), ("textarena", "textarena")):
         monkeypatch.setitem(sys.modules, module, object())  # type: ignore[arg-type]
         assert package_versions()[name] == importlib.metadata.version(name)
+
+
+def test_the_commit_is_that_of_the_repository_that_tracks_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Path]] = []
+
+    def git(command: list[str], cwd: Path, **options: Any) -> Any:
+        asked.append((command[1], cwd))
+        if command[-1] == "untracked.py":
+            raise subprocess.CalledProcessError(1, command)
+        return SimpleNamespace(stdout="4f2a\n")
+
+    monkeypatch.setattr("vfgym.results.metadata.subprocess.run", git)
+    for name, commit in (("tracked", "4f2a"), ("untracked", None)):
+        monkeypatch.setitem(sys.modules, f"{name}_code", SimpleNamespace(__file__=str(tmp_path / f"{name}.py")))  # type: ignore[arg-type]
+        assert version_info(type("Own", (), {"__module__": f"{name}_code"})())["env_commit"] == commit
+    assert {cwd for _, cwd in asked if cwd != Path(metadata.__file__).parent.parent} == {tmp_path}
 
 
 @pytest.mark.parametrize(("prompts_version", "kept"), [(None, False), ("1", False), (0, True), (3, True)])

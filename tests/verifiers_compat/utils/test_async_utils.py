@@ -219,6 +219,17 @@ async def test_the_lag_is_measured_again_after_a_stop() -> None:
         assert len(asyncio.all_tasks()) == 1
 
 
+async def test_the_lag_is_by_how_much_a_sleep_was_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    async with EventLoopLagMonitor(interval=1.0) as monitor:
+        for step in (0.0, 3.0, 1.0):
+            now[0] += step
+            for _ in range(9):
+                await asyncio.sleep(0)
+        assert monitor.get_stats() == EventLoopLagStats.of([2.0, 0.0])
+
+
 def test_lag_statistics() -> None:
     stats = EventLoopLagStats.of(number / 100 for number in range(100, 0, -1))
     assert (stats.count, stats.median, stats.p90, stats.p99, stats.max) == (100, 0.5, 0.9, 0.99, 1.0)

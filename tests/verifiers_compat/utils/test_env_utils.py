@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
+from verifiers_compat.envs.loaded import loaded_as
 from verifiers_compat.utils.env_utils import (
     EnvironmentLoadError,
     coerce_typed_env_config,
@@ -47,6 +48,9 @@ async def test_an_installed_environment(write: Any) -> None:
     write("my_env_one", "def load_environment(level: int = 1): return make(max_seq_len=level)")
     env = load_environment("owner/my-env-one", level=3)
     assert (env.env_id, env.env_args, env.max_seq_len) == ("owner/my-env-one", {"level": 3}, 3)
+    loaded = loaded_as(env)
+    assert loaded is not None
+    assert (loaded.env_id, loaded.env_args) == ("owner/my-env-one", {"level": 3}), "by which another process loads it"
     outputs = await env.evaluate(ScriptedClient(["4"]), "scripted")
     assert outputs["outputs"][0]["completion"][-1]["content"] == "4"
 
