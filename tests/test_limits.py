@@ -379,11 +379,13 @@ def test_requests_under_way_count_until_they_end() -> None:
 
 def test_requests_that_fail_or_are_given_up_are_counted_apart() -> None:
     meter, of_rollouts = Meter(SpendingLimits()), Meter(SpendingLimits(), counts_failed_requests=False)
-    for each in (meter, of_rollouts):
+    of_one = RolloutMeter(RolloutLimits())
+    for each in (meter, of_rollouts, of_one):
         each.count_failure()
         each.count_given_up()
         each.count_cached(Usage(prompt_tokens=1, reasoning_tokens=0, completion_tokens=2, total_tokens=3))
     assert (meter.spent.requests, meter.spent.errors, meter.spent.abandoned, meter.spent.tokens) == (2, 1, 1, 0)
+    assert of_one.spent == meter.spent
     assert (of_rollouts.spent.requests, of_rollouts.spent.errors, of_rollouts.spent.abandoned) == (2, 0, 1)
 
 

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils import seeding
 
 from vfgym.copying import deep_copy, new_memo
-from vfgym.reseeding import OwnDice, SeededNumbers, find_generators, reseed
+from vfgym.reseeding import _KINDS, OwnDice, SeededNumbers, find_generators, reseed
 
 
 class Dice:
@@ -142,3 +142,13 @@ def test_a_copy_draws_the_same_numbers_on_its_own(is_drawn_from: bool) -> None:
         numbers.generator.random()
     copies = [copy.deepcopy(numbers), deep_copy(numbers, new_memo()), pickle.loads(pickle.dumps(numbers))]
     assert len({each.generator.random() for each in [numbers, *copies]}) == 1
+
+
+def test_no_more_classes_are_known_than_a_bound_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environments may make classes without end, and none is kept for ever."""
+    monkeypatch.setattr("vfgym.reseeding._MOST_KNOWN", 3)
+    objects = [type(f"Made{number}", (), {})() for number in range(20)]
+    for each in objects:
+        each.generator = random.Random(1)
+        assert find_generators([each], set()) == [each.generator]
+    assert len(_KINDS) <= 3

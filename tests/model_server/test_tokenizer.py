@@ -115,6 +115,22 @@ def test_ids_that_make_no_conversation_are_refused(ids: Any, says: str) -> None:
     assert str(raised.value) == says
 
 
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("3", "content part 0 must be a dict with a type"),
+        ("[]", "content part 0 must be a dict with a type"),
+        ('{"type": "text"}', "content part 0"),
+        ("{}", "content part 0 must be a dict with a type"),
+        ("{", "Expecting property name"),
+        ("", "Expecting value"),
+    ],
+)
+def test_what_is_no_part_of_a_message_is_refused(part: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_prompt(special(f"<|user|><|part|>{part}<|/part|><|end|>"))
+
+
 def test_text_is_cut_between_characters_and_may_be_half_a_surrogate_pair() -> None:
     ids = tokenize("aé\U0001f600")
     assert [detokenize(shorten(ids, limit)) for limit in range(9)] == ["", "a", "a", *["aé"] * 4, *["aé\U0001f600"] * 2]

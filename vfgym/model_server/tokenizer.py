@@ -135,8 +135,7 @@ def answer_pieces(reasoning: str | None, content: Any, calls: Iterable[ToolCall]
     """Render what stands in an assistant message, without the token that ends it."""
     if reasoning:
         yield from (_THINK, reasoning, _THINK_END)
-    if content:
-        yield from _content_pieces(content)
+    yield from _content_pieces(content)
     for call in calls:
         yield from (_CALL, call.name, _ARGUMENTS, call.arguments)
 
@@ -188,6 +187,7 @@ def parse_prompt(ids: Sequence[int]) -> tuple[list[Message], str]:
 
     Raises:
         ConfigurationError: If an id is not in the vocabulary, or the special tokens make no conversation.
+        ValueError: If what stands between the tokens of a part is not JSON, or not a part of a message.
     """
     for token in ids:
         check_id(token)
@@ -248,13 +248,10 @@ def _segments(ids: Sequence[int]) -> Iterator[tuple[int | None, str]]:
 
 
 def _content(ids: Sequence[int]) -> Any:
-    parts = [
-        parse_json(text) if marker == _PART else {"type": "text", "text": text}
-        for marker, text in _segments(ids)
-        if text or marker == _PART
-    ]
-    has_others = any(not isinstance(part, dict) or part.get("type") != "text" for part in parts)
-    return parts if has_others else "".join(part["text"] for part in parts)
+    segments = [(marker, text) for marker, text in _segments(ids) if text or marker == _PART]
+    if all(marker != _PART for marker, _ in segments):
+        return "".join(text for _, text in segments)
+    return [parse_json(text) if marker == _PART else {"type": "text", "text": text} for marker, text in segments]
 
 
 def _encode(text: str) -> bytes:

@@ -122,6 +122,8 @@ def test_serialized_messages_are_plain_json_and_sanitized_calls_text() -> None:
     assert {type(plain), type(plain["tool_calls"][0])} == {dict}
     messages = [UserMessage([{"type": "text", "text": "x"}, IMAGE]), from_raw_message(CALLING), ToolMessage("3", tool_call_id="1")]
     assert normalize_messages(json.loads(json.dumps(serialize_messages_for_output(messages)))) == messages
+    assert serialize_messages_for_output("") == [{"role": "text", "content": ""}]
+    assert serialize_messages_for_output(iter([CALLING, messages[2]]))[1] == {"role": "tool", "content": "3", "tool_call_id": "1"}
     (message,) = sanitize_tool_calls([CALLING])
     assert [type(call) for call in message["tool_calls"]] == [str]
     assert normalize_messages([message]) == normalize_messages([CALLING])

@@ -78,7 +78,7 @@ def test_a_rollout_passes_from_the_threshold_on(threshold: float, at: float) -> 
 def test_pass_at_the_powers_of_two_up_to_the_number_of_rollouts(rewards: list[int], at: Any, all_of: Any) -> None:
     """An example that has fewer rollouts, or more, is none that is complete."""
     metric = metric_utils.PassAtKMetric(len(rewards))
-    sizes = {0: rewards, 1: [1], 2: [*rewards, 1]}
+    sizes = {0: rewards, 1: [1], 2: [*rewards, 1], 3: rewards}
     metric.add_outputs({"example_id": number, "reward": reward} for number, each in sizes.items() for reward in each)
     assert metric.compute() == (pytest.approx(at), pytest.approx(all_of))
 

@@ -34,6 +34,7 @@ def test_paths_of_results_begin_at_an_environments_own_directory(tmp_path: Path,
     (tmp_path / "environments" / "my_env").mkdir(parents=True)
     assert path_utils.get_eval_runs_dir("owner/my-env", "m") == Path("environments/my_env/outputs/evals/owner--my-env--m")
     assert path_utils.get_eval_runs_dir("other", "m") == Path("outputs/evals/other--m")
+    assert path_utils.get_eval_runs_dir("my-env", "m", output_dir="") == path_utils.get_eval_runs_dir("my-env", "m")
     assert path_utils.get_eval_runs_dir("my-env", "m", output_dir="there") == Path("there/evals/my-env--m")
     config = EvalConfig(
         env_id="my-env", model="m", client_config=vf.ClientConfig(), num_examples=1, rollouts_per_example=1, max_concurrent=1

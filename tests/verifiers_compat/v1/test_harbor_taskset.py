@@ -22,7 +22,7 @@ async def test_tasks_of_harbor_are_rewarded_by_their_tests(tmp_path: Path) -> No
     agent = """
 task = open(os.environ["HARBOR_INSTRUCTION_PATH"]).read()
 assert os.path.exists("/task/task.toml") and os.getcwd() == os.environ["AGENT_WORKDIR"] and not os.path.exists("/tests")
-os.makedirs("/logs/verifier", exist_ok=True)
+assert sorted(os.listdir("/logs")) == ["agent", "artifacts", "verifier"]
 open("/logs/verifier/reward.txt", "w").write("7")
 os.system(chat([user(task)])["content"])
 """
@@ -47,6 +47,7 @@ async def test_a_task_that_cannot_run_here_is_the_error_of_its_own_rollout(tmp_p
     harness = vf.CLIHarness("echo done", sandbox=OFFLINE, model="m")
     harness.attach(taskset := vf.HarborTaskset(tmp_path))
     states = {task["task_name"]: await harness.run(task) for task in taskset}
+    assert {name: state["metrics"]["harbor_reward"] for name, state in states.items()} == {"asks": 0.0, "built": 0.0, "works": 1.0}
     assert {name: state["reward"] for name, state in states.items()} == {"asks": 0.0, "built": 0.0, "works": 1.0}
     assert "GPUs" in states["asks"]["error"]["error_chain_repr"]
     assert "a build of its Dockerfile" in states["built"]["error"]["error_chain_repr"]

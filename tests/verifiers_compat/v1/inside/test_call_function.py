@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 
 from verifiers_compat.v1.inside import call_tools
@@ -68,3 +70,19 @@ def test_a_state_knows_its_model_and_its_tools(monkeypatch: pytest.MonkeyPatch) 
     assert list(state.get_tools()) == ["add"]
     without = ProgramState({**CALL, "state": {"runtime": {}}})
     assert (state.get_max_turns(7), without.get_max_turns(7)) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("api", "kinds"),
+    [("chat_completions", (openai.AsyncOpenAI, openai.OpenAI)), ("messages", (anthropic.AsyncAnthropic, anthropic.Anthropic))],
+)
+def test_a_client_of_the_sdk_asks_the_endpoint_and_waits_as_long_as_its_rollout(api: str, kinds: tuple[type, type]) -> None:
+    of_anthropic = {"base_url": "http://127.0.0.1:1/a", "api_key": "k", "api_client_type": "anthropic_messages"}
+    of_openai = {**of_anthropic, "api_client_type": "openai_chat_completions"}
+    state = ProgramState({**CALL, "endpoints": {"chat_completions": of_openai, "messages": of_anthropic}})
+    for kind, given in zip(kinds, ({}, {"sync": True}), strict=True):
+        client = state.get_client(api, **given)
+        assert type(client) is kind
+        assert (str(client.base_url), client.api_key, client.max_retries) == ("http://127.0.0.1:1/a/", "k", 0)
+        assert client.timeout == 24 * 60 * 60
+    assert type(state.get_client()) is openai.AsyncOpenAI
