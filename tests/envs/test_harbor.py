@@ -11,7 +11,10 @@ import vfgym
 from tests.agent_programs import LIBRARY, needs_sandbox
 from tests.harbor_tasks import TASKS, make_task, make_tasks
 from vfgym import sandboxes
+from vfgym.envs.dockerfiles import Layout
 from vfgym.envs.harbor import HarborEnv
+from vfgym.envs.harbor_running import layout_of, results_of
+from vfgym.envs.harbor_tasks import read_tasks
 from vfgym.errors import ConfigurationError, InfraError, SandboxError
 from vfgym.sandboxes import SandboxSpec
 from vfgym.state import State
@@ -126,6 +129,28 @@ async def test_tests_see_the_declared_results_as_they_were_left_and_nothing_else
     )
     state = await roll_out(HarborEnv(None, task, agent="oracle", results=["/opt/more"], **WITHOUT_ENGINE))
     assert state["harbor_reward"] == 1.0, state["test_stderr"]
+
+
+def test_results_are_the_working_folder_that_of_the_dockerfile_what_harbor_collects_and_what_is_named(tmp_path: Path) -> None:
+    [task] = read_tasks(make_task(tmp_path, "declared"))
+    assert set(results_of(task, "/work")) == {"/work", "/app", "/logs/agent", "/logs/artifacts"}
+    assert set(results_of(task, "/", ["/opt/a", "/opt/"])) == {"/app", "/opt", "/logs/agent", "/logs/artifacts"}
+    assert set(results_of(task, "/app/own")) == {"/app", "/logs/agent", "/logs/artifacts"}
+    (task.environment / "Dockerfile").unlink()
+    assert set(results_of(task, "/work")) == {"/work", "/logs/agent", "/logs/artifacts"}
+
+
+def test_an_image_without_a_name_is_none(tmp_path: Path) -> None:
+    folder = make_task(tmp_path, "unnamed")
+    (folder / "task.toml").write_text("[environment]\ndocker_image = ''")
+    [task] = read_tasks(folder)
+    with pytest.raises(SandboxError, match="needs an image, and backend='bwrap' has no images"):
+        layout_of(task, "bwrap", strict_image=True)
+    layout = layout_of(task, "bwrap")
+    assert layout is not None
+    assert layout.copies
+    (folder / "environment" / "Dockerfile").unlink()
+    assert layout_of(task, "bwrap", strict_image=True) == Layout()
 
 
 @pytest.mark.parametrize("named", ["relative", 7, {"destination": "/x"}])

@@ -33,14 +33,14 @@ def layout_of(task: HarborTask, backend: str | None, *, strict_image: bool = Fal
         SandboxError: If it needs an image, and no container engine answers.
     """
     image, has_dockerfile = task.get("environment.docker_image"), (task.environment / "Dockerfile").exists()
-    if image is None and not has_dockerfile:
+    if not image and not has_dockerfile:
         return Layout()
     engine_problem = _find_engine_problem(backend)
     if engine_problem is None:
         return None
-    is_stood_for = image is None or with_stand_in(SandboxSpec(image=image), "bwrap").image is None
+    is_stood_for = not image or with_stand_in(SandboxSpec(image=image), "bwrap").image is None
     if strict_image or not is_stood_for:
-        needs = "an image" if image is None else f"the image {image}"
+        needs = f"the image {image}" if image else "an image"
     else:
         try:
             return read_layout(task.environment) if has_dockerfile else Layout()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ import verifiers_compat.v1 as vf
 from tests.agent_programs import needs_sandbox
 from tests.models import Recording
 from tests.verifiers_compat.v1.playing import OFFLINE, add
-from verifiers_compat.v1.sandboxed_functions import SandboxedFunction, find_function
-from vfgym.errors import ConfigurationError
+from verifiers_compat.v1.sandboxed_functions import SandboxedFunction, find_function, run_sandboxed_function
+from vfgym.errors import ConfigurationError, InfraError
+from vfgym.sandboxes import ExecResult, SandboxSpec
 
 PACKAGE = """
 import json, os, urllib.request
@@ -101,6 +104,43 @@ async def test_what_a_sandboxed_function_leaves_as_it_was_stays_as_it_is_here(tm
     state = await harness.run({"prompt": "go"})
     assert (state["error"], state["own"], len(state["trajectory"])) == (None, 2, 1)
     assert state["completion"] == [{"role": "assistant", "content": "four"}]
+
+
+class Ending(dict[str, Any]):
+    """A state and its sandbox, whose commands are ended for the time that they take, when an older result is there."""
+
+    spec = SandboxSpec(forwards={8000: "/nowhere"})
+    result: str = json.dumps({"state": {"a": 1}, "result": {"a": 1}, "stopped": None})
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(a=0)
+        self.done = ExecResult(exit_code, "", "", timed_out=True)
+        self.timeout: float | None = None
+
+    def get_sandbox(self) -> Any:
+        return self
+
+    def get_model(self) -> str:
+        return "m"
+
+    async def upload(self, local: Path, inside: str) -> None: ...
+    async def write_file(self, path: str, text: str) -> None: ...
+
+    async def read_file(self, path: str) -> str:
+        return self.result
+
+    async def exec(self, command: list[str], env: dict[str, str], timeout: float) -> ExecResult:
+        self.timeout = timeout
+        return self.done
+
+
+@pytest.mark.parametrize("exit_code", [0, 137])
+async def test_a_function_that_takes_longer_than_it_may_is_an_error_that_says_so(exit_code: int, tmp_path: Path) -> None:
+    state, harness = Ending(exit_code), vf.Harness({"command": ["true"]})
+    running: Any = SimpleNamespace(state=state, task={}, tools={}, harness=harness, endpoint_config=lambda *_: {"base_url": ""})
+    with pytest.raises(InfraError, match=r"the program own:solve of Harness was ended, as it took longer than 1\.5 s"):
+        await run_sandboxed_function(SandboxedFunction("own:solve", tmp_path, ""), running, {}, {}, 1.5)
+    assert (state, state.timeout) == ({"a": 0}, 1.5)
 
 
 @pytest.mark.parametrize("reference", ["json", ":dumps", "json:", "", 3, None, print])
