@@ -57,15 +57,15 @@ async def test_fields_that_are_set_aside_are_named_and_each_is_logged_once(caplo
 
     endpoint = await open_endpoint(answer)
     url = f"{endpoint.config('chat', 'm')['base_url']}/chat/completions"
-    named = []
+    named = []  # an endpoint's process logs each name once: these are used in no other test
     with caplog.at_level(logging.WARNING, "vfgym"):
-        for fields in ({}, {"extra_body": {}}, {"\té": 1, "x" * 60: 1}, {"extra_body": {}}, {f"field{n:02}": 1 for n in range(30)}):
+        for fields in ({}, {"of_this_test": {}}, {"\té": 1, "x" * 60: 1}, {"of_this_test": {}}, {f"field{n:02}": 1 for n in range(30)}):
             message = {"role": "user", "content": "go", **fields}
             async with aiohttp.ClientSession() as session, session.post(url, json={**ASKED, "messages": [message]}) as response:
                 assert response.status == 200
                 named.append(response.headers.get("X-Vfgym-Set-Aside"))
     await endpoint.close()
-    assert named == [None, "extra_body", f"??, {'x' * 50}", "extra_body", ", ".join(f"field{n:02}" for n in range(20))]
+    assert named == [None, "of_this_test", f"??, {'x' * 50}", "of_this_test", ", ".join(f"field{n:02}" for n in range(20))]
     said = "a program's request has {}, which only its rollout may say: it is not passed on"
     logged = [record.getMessage() for record in caplog.records if record.name == "vfgym.interception.server"]
     assert logged == [said.format(", ".join(map(repr, each.split(", ")))) for each in (named[1], named[2], named[4]) if each]
