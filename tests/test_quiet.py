@@ -92,6 +92,7 @@ assert not datasets.are_progress_bars_disabled()
 """
 
 
+@pytest.mark.exhaustive
 def test_datasets_of_hugging_face_are_used_without_their_remarks(tmp_path: Path) -> None:
     """In memory, on disk, as views and made when needed; and ``datasets`` draws bars for others afterwards, as before."""
     datasets.Dataset.from_list([{"question": f"{i}?", "answer": "b"} for i in range(8)]).save_to_disk(tmp_path / "rows")

@@ -348,6 +348,7 @@ def test_a_run_that_nobody_can_play(capsys: pytest.CaptureFixture[str]) -> None:
 # A real run
 
 
+@pytest.mark.exhaustive
 def test_a_real_run_beside_its_forecast() -> None:
     """Twenty-five rollouts above a rate limit, by one worker."""
     options = replace(PLAIN, rollouts=25, concurrent=4, turns=2, median=0.001, requests_per_second=30.0, retry_after=0.1)

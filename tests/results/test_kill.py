@@ -81,7 +81,7 @@ def lines_in(file: Path) -> int:
 
 @pytest.mark.parametrize(
     ("kills", "num_examples", "scoring"),
-    [(2, 25, "groups"), *(pytest.param(40, 150, each, marks=pytest.mark.exhaustive) for each in ("alone", "groups"))],
+    [(2, 10, "groups"), *(pytest.param(40, 150, each, marks=pytest.mark.exhaustive) for each in ("alone", "groups"))],
 )
 def test_a_killed_run_resumes_to_the_same_results(tmp_path: Path, kills: int, num_examples: int, scoring: str) -> None:
     whole, path, calls = tmp_path / "whole", tmp_path / "run", tmp_path / "calls"

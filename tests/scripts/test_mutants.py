@@ -219,6 +219,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, project: Path, *arguments: str) ->
     return mutants.main([*arguments, "--seed", "1"], project)
 
 
+@pytest.mark.exhaustive
 def test_a_table_says_where_faults_are_found(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

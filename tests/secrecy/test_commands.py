@@ -129,7 +129,9 @@ def vf_gepa(url: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", [vfgym_eval, vf_eval])
-@pytest.mark.parametrize("failure", ["not_http", "redirects", "unknown_key_error", "bad_request"])
+@pytest.mark.parametrize(
+    "failure", [pytest.param("not_http", marks=pytest.mark.exhaustive), "redirects", "unknown_key_error", "bad_request"]
+)
 def test_a_failing_run(command: Command, failure: str, workspace: Path) -> None:
     start = run_program if failure == "bad_request" else run
     with hostile_server(failure) as port:
