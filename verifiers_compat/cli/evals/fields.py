@@ -78,7 +78,6 @@ EachLimits = Annotated[dict[str, int | float], BeforeValidator(_parse_each_limit
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "no_interleave_scoring": "a group is scored when its rollouts are finished, while others play",
-    "disable_env_server": "there is no server process; rollouts play in this one, unless --num-workers or --executor ask for others",
 }
 """Fields that are accepted since command lines and files written for verifiers have them; and why they change nothing here."""
 
@@ -202,7 +201,9 @@ class EvalFields(PlayFields):
         NumWorkers,
         Option("--num-workers", "-w", metavar="N", help="As --executor process --workers N; auto: as --executor local."),
     ] = None
-    disable_env_server: Annotated[Flag, _option_without_effect("disable_env_server", "--disable-env-server")] = None
+    disable_env_server: Annotated[
+        Flag, Option("--disable-env-server", help="Play in this process, whatever --num-workers says; as without both.")
+    ] = None
 
 
 class FileFields(EvalFields):
